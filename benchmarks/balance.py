@@ -1,14 +1,14 @@
-"""Balances on two ranks: the balance of the ranks, the gain of a step, and the cost of a balance.
+"""Load balancing on two ranks: the balance of the ranks, the speed-up of a step, and the cost.
 
     python benchmarks/balance.py [--n 400] [--steps 200] [--repeats 7] [--json FILE]
 
 Each rank has 16 subdomains and a core of its own. There are three cases. In the first, blocks in one corner
 of the grid are inactive. In the second, a branch makes cells in one corner much more expensive. In the third,
-the second rank shares its core with a process that only counts. In each case subdomains are balanced three
-times, by their measured times.
+the second rank shares its core with a process that only counts. In each case, the program balances the
+subdomains three times, by their measured times.
 
-The program prints the time of the slowest rank over the mean, before and after the balance. It also prints
-the time of a step before over that after, and the time of a balance in steps.
+The program prints the time of the slowest rank, divided by the mean time, before and after balancing. It also
+prints the speed-up of a step, and the time of one balancing in units of the time of a step.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CASES = {
 
 
 def simulation(case: str, n: int) -> hc.Simulation:
-    """Return steps of heat, with sums of many cosines in a corner in the case that has them."""
+    """Return a simulation of heat; in the case "corner", cells in a corner also add up cosines."""
     active = {"active": [[x + y < 5 for y in range(8)] for x in range(8)]} if case == "inactive" else {}
     grid = hc.Grid((4 * n, 4 * n), periodic=True, **active)
     T = grid.field("T")
@@ -67,7 +67,7 @@ def measure(case: str, n: int, steps: int) -> None:
         sim = simulation(case, n)
 
         def paced() -> tuple[float, float]:
-            """Return the seconds of a step, and the time of the slowest rank over the mean."""
+            """Return the seconds of a step, and the time of the slowest rank divided by the mean time."""
             sim.domain.work.clear()
             seconds = sim.run(steps=steps).loop_seconds / steps
             times = sim.domain.comm.allgather(sum(sim.domain.work.values()))

@@ -20,7 +20,7 @@ FALL_BACK = "hc.branch(good[a], second, first)"
 
 
 def blast(n: int, choice: str) -> Any:
-    """Return the simulation of the example at its start, with a replacement of the fallback branch."""
+    """Return the initial simulation of the example, with the text `choice` instead of the fallback branch."""
     source = (EXAMPLES / "sedov.py").read_text()
     assert FALL_BACK in source
     setup = source.replace(FALL_BACK, choice).partition("\np = primitive")[0]

@@ -1,15 +1,16 @@
 """The buoyancy-driven cavity: iterations compared with machine limits, and the time to a steady flow.
 
 An iteration of one stage, in float64, runs on n^3 points with each number of threads. It must read and write
-five fields, 80 bytes per point. The share is that of these bytes over a += s * b on the same threads, in turn
-(target: 70 %). Two more limits are measured. The first is the multiply-add peak of the same number of cores
-(peers/fma_peak.c), since arithmetic and loads limit a core with a high bandwidth. The second are plain loops
-of the same equations, compiled with -ffast-math (peers/cavity_loops.c): with a residual that is stored and
-added, as in the code of Virginia Tech, and as one loop. ssspnt is the measure of that paper (Eq. 6), 93.8 on
-one P100 at 256^3.
+five fields, 80 bytes per point. The program prints the rate of these bytes, divided by the rate of a += s * b
+on the same threads (target: 70 %). Both are measured in turn. Two more limits are measured. The first is the
+multiply-add peak of the same number of cores (peers/fma_peak.c), since arithmetic and loads limit a core with
+a high bandwidth. The second are plain loops of the same equations, compiled with -ffast-math
+(peers/cavity_loops.c). One version stores the residual in one loop and adds it in a second loop, as in the
+code of Virginia Tech. The other version is one loop. ssspnt is the measure of that paper (Eq. 6), 93.8 on one
+P100 at 256^3.
 
-Then squares run to their steady state, with forward steps and with steps of several stages: iterations and
-seconds.
+Then the program runs squares to their steady state, with forward steps and with steps of several stages. It
+prints the iterations and the seconds.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def loops(folder: str, fused: int) -> Path:
 def iterating(
     n: int, threads: int, iterations: int
 ) -> tuple[Callable[[], float], Callable[[], float], float]:
-    """Return measurements of the seconds of an iteration and of the triad, and the flops of a point."""
+    """Return functions that measure the seconds of an iteration and of the triad, and the flops per point."""
     case = Problem("cavity", [n], {"stages": 1, "watch": 1e6})
     result = case.run(steps=2, threads=threads)
     sim = result.simulation

@@ -2,9 +2,9 @@
 
 The loops are those of tests/support/elementary_driver.cpp, compiled as kernels are, with vectors of 512 and
 of 256 bits. The C library runs one number at a time ("scalar"), and in vectors as -ffast-math permits
-("vector"). The latter is glibc's libmvec, with errors up to 4 units in the last place, and other bits at each
-width. Numbers and results remain in the cache. Ratios are medians over measurements in turn: the C library's
-time over that of Halocline.
+("vector"). The vector version is glibc's libmvec. Its errors reach 4 units in the last place, and its bits
+depend on the vector width. Numbers and results remain in the cache. A ratio is the time of the C library,
+divided by the time of Halocline. Ratios are medians over measurements in turn.
 """
 
 from __future__ import annotations

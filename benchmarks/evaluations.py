@@ -3,13 +3,14 @@
     python benchmarks/evaluations.py [--n 64] [--repeats 7]
 
 Fields have n^2 cells of float64, on one thread. The program assigns a number, an expression and a function of
-the coordinates to a field, gathers an expression, and evaluates a maximum. All run in turn with the
-assignment of an array. The first call includes compilation with an empty cache; the others reuse the compiled
-program. Then a field is set to sums of more and more cosines, for the first time. At last, cases run for one
-step twice in a process of their own, with kernels in the cache: the second simulation has the same equations.
+the coordinates to a field, gathers an expression, and evaluates a maximum. Each of these operations runs in
+turn with the assignment of an array. The first call includes compilation with an empty cache; the others
+reuse the compiled program. Then a field is set to sums of increasing numbers of cosines, each for the first
+time. Finally, each case runs twice for one step in a process of its own, with kernels in the cache. The
+second simulation has the same equations as the first.
 
-Printed are ratios to the assignment of the array, medians over measurements in turn, and ratios of the second
-simulation to the first.
+The program prints the time of each operation, divided by the time of the array assignment, as a median over
+measurements in turn. It also prints the time of the second simulation, divided by the time of the first.
 """
 
 from __future__ import annotations

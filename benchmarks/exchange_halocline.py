@@ -14,7 +14,7 @@ from halocline.study.measuring.exchange import measure
 
 
 def main(axis: int, n: int, radius: int, fields: int, rounds: int, methods: str, device: str) -> None:
-    """Time the exchange across the cut of one axis, the only one that is periodic."""
+    """Time the exchange across the cut along one axis. No other axis is periodic."""
     choice = DeviceChoice.parse(device)
     devices = 1
     if choice.interface != "cpu":

@@ -144,13 +144,13 @@ def copy_rate(rows: Sequence[Mapping[str, Any]]) -> float:
 def keep(options: argparse.Namespace, name: str, rows: list[dict[str, Any]], copies: float | None) -> None:
     """Write a record with the devices, their drivers and the bound, if a record is requested.
 
-    Without a name the record is written to the results, or to out/gpu-bench if the sizes are not those of a
-    result.
+    Without a file name, the record is written to the results if the sizes are those of a result. Otherwise
+    it is written to out/gpu-bench.
 
     Parameters
     ----------
     copies : float or None
-        Bytes per second of a device's copies, the base of shares of a bound.
+        Rate of copies within a device in bytes per second. Shares of a bound refer to this rate.
     """
     if options.json is None:
         return

@@ -1,8 +1,8 @@
 """Halo exchange between ranks that share a device, and between devices, by each method in turn.
 
 Some float32 fields have n^3 cells per subdomain. Only the cut axis is periodic, so that only messages between
-subdomains count. Ranks that share a device take turns on it. The limit is one copy within the first device's
-memory of the bytes that all subdomains receive.
+subdomains count. Ranks that share a device take turns on it. The limit is one copy within the memory of the
+first device, of as many bytes as all subdomains receive.
 
 Prints, for each cut axis, milliseconds per exchange of each method, the speed-up over `mpi`, and the share of
 the speed of the copy. Methods that are not possible on this machine are named.

@@ -3,9 +3,8 @@
 The case is `mhd-benchmark` (third-order Runge-Kutta, so three right-hand sides per step). The program prints:
 
 - nanoseconds per cell and step;
-- the share of the multiply-add peak of the same cores (peers/fma_peak.c), where an fma counts as two
-  operations;
-- an addition that is part of no fma counts as one, so that the share remains below 1;
+- the share of the multiply-add peak of the same cores (peers/fma_peak.c). An fma counts as two operations,
+  and an addition that is part of no fma counts as one, so that the share remains below 1;
 - the share of the bandwidth bound;
 - the gain of a second thread, in steps and in multiply-adds alone;
 - the gain of computation in groups over one loop;

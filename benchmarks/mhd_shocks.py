@@ -5,11 +5,12 @@ multiply-add peak of the same cores (peers/fma_peak.c). It also prints the share
 the gain of a second thread. WOMBAT updates 1.25e5 zones per second on each core of a full Broadwell node,
 2.7e5 with one thread (Mendygral et al. 2017, Sections 3.1.1 and 3.2, Table 4).
 
-Shares are of a peak with multiply-adds. The 14.1 % of Table 4 there are of a peak without them: about 7 %.
-Vectors of 64 to 512 bits follow, as in Figure 3 and Table 4 there (as `halocline study vectors`, in turn).
-Printed are the speed-up of a step over scalars, and floating-point instructions per zone, scalar and vector,
-with the share of vector ones (target: at least 90 %). The last results are the seconds from the equations to
-a first step, with an empty cache (target: below 60) and with cached kernels.
+Shares refer to a peak with multiply-adds. The 14.1 % in Table 4 of that paper refer to a peak without
+multiply-adds. Relative to a peak with multiply-adds, they are about 7 %. The program then measures vectors of
+64 to 512 bits in turn, as in Figure 3 and Table 4 of the paper and in `halocline study vectors`. It prints
+the speed-up of a step over scalar code, and the numbers of scalar and vector floating-point instructions per
+zone. It also prints the share of vector instructions (target: at least 90 %). The last results are the
+seconds from the equations to a first step, with an empty cache (target: below 60) and with cached kernels.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Predictions of the model for this host, compared with runs.
 
-Calibrates the model by kernels of known bytes, operations and sums, and by exchanges between ranks. Then the
-program predicts conjugate gradients, heat and waves, which are not part of the calibration, and runs them. It
-prints predicted over measured time: by the roofline only, and with the pace (1/π) of each case. The pace is
-measured on every rank separately at another size, in turn with the runs. The results are medians of ratios of
-neighbouring measurements, each the best of ten rounds. Runs with more ranks than cores are printed only.
+The program calibrates the model with exchanges between ranks, and with kernels whose numbers of bytes,
+operations and sums are known. Then it predicts conjugate gradients, heat and waves, which are not part of the
+calibration, and runs them. It prints the predicted time divided by the measured time: by the roofline only,
+and with the pace (1/π) of each case. The pace is measured on every rank separately at another size, in turn
+with the runs. The results with the pace are medians of ratios of neighbouring measurements. Each measurement
+is the best of ten rounds. The output marks runs with more ranks than cores.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The cost of output in a run, and the speed of one rank compared with the library below it.
+"""The cost of output in a run, and the output speed of one rank compared with that of TensorStore.
 
     python benchmarks/output.py [--n 128] [--steps 500] [--repeats 7] [--cases rows,steps,library]
 
@@ -54,7 +54,7 @@ def heat(n: int) -> hc.Simulation:
 
 
 def cost(n: int, steps: int, repeats: int, folder: Path) -> dict[str, Any]:
-    """Measure steps with output and without."""
+    """Measure steps with output and steps without output."""
     alone, written = heat(n), heat(n)
     output = hc.Output(folder / "heat.zarr", every=hc.steps(EVERY), overwrite=True)
     waits: list[tuple[float, float]] = []

@@ -1,13 +1,14 @@
 """The patch engine: the cost of a number of patches, the overhead over a loop nest, and the best patches.
 
-- *counts*: 40 equal patches on two threads, and 41. Two threads run them in 20 and 21 rounds; the time of a
-  round is that of one thread that runs all patches. Printed are time over rounds, for each schedule.
+- *counts*: 40 equal patches on two threads, and 41. Two threads run them in 20 and 21 rounds. The time of
+  one round is 1/40 of the time in which one thread runs 40 patches. For each schedule, the program prints the
+  measured time, divided by the time of these rounds.
 - *overhead*: a second-order heat step on 64^3 periodic cells, one thread, compared with one plain loop nest
   in C with the same flags and the same arithmetic. The bits of peers/heat_nest.c must be those of Halocline.
   The nest without any halo is measured too.
 - *sizes*: heat steps with patches of 8^3 cells to the whole grid, as in J. Mendygral et al., WOMBAT: A
-  Scalable and High-performance Astrophysical Magnetohydrodynamics Code (2017), Fig. 5; with the patches by
-  cache size and by tuning.
+  Scalable and High-performance Astrophysical Magnetohydrodynamics Code (2017), Fig. 5; also with
+  the patches that the cache rule and the tuning select.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def equal_patches(count: int, threads: int, schedule: str) -> Callable[[], float
 
 
 def counts(repeats: int) -> list[dict[str, Any]]:
-    """Measure the time of 40 and 41 patches over the rounds that their number requires."""
+    """Measure the time of 40 and 41 patches, divided by the time of the required rounds."""
     runs = {f"{s} {n}": equal_patches(n, 2, s) for s in SCHEDULES for n in COUNTS}
     alone = equal_patches(40, 1, "static")
     times = in_turn({"alone": alone, **runs}, repeats)
@@ -82,7 +83,7 @@ def nest(folder: Path, fill: int) -> Path:
 
 
 def overhead(repeats: int, n: int, steps: int) -> list[dict[str, Any]]:
-    """Measure a step of Halocline over a step of the loop nest."""
+    """Measure the time of a step of Halocline, divided by the time of a step of the loop nest."""
     with tempfile.TemporaryDirectory() as folder:
         halocline_command = (sys.executable, HERE / "patches_halocline.py", n, steps)
         peers = {"nest": nest(Path(folder), 1), "nest without halo": nest(Path(folder), 0)}

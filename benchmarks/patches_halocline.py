@@ -1,7 +1,7 @@
 """Heat steps with Halocline for benchmarks/patches.py, equal to those of peers/heat_nest.c.
 
-Prints "ready" and a number made of all bits after ten steps, then million cells per second for each input
-line.
+Prints "ready" and a number that is computed from all bits of the result after ten steps. For each input line,
+the program then prints million cells per second.
 """
 
 from __future__ import annotations

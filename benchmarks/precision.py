@@ -1,7 +1,7 @@
 """Single precision compared with double precision: heat, mhd-benchmark and poisson, in turn.
 
-Prints nanoseconds per cell in float64, the speed-up of float32, and its reduction of the moved bytes. This
-reduction is the maximum gain of a step that memory limits.
+Prints nanoseconds per cell in float64, the speed-up of float32, and the factor by which float32 reduces the
+moved bytes. This factor is the maximum speed-up of a step that memory bandwidth limits.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Fourteen programs with two versions of Halocline, in turn: the effect of a change of the compiler.
 
 --before names the Python of the other version, in the environment that `make build` creates in another
-checkout. It runs the programs in the form of that checkout. Prints million cells per second on one core of
-both, and their ratio: above 1 this version is faster.
+checkout. That Python runs the programs in the form that they have in its checkout. The benchmark prints
+million cells per second on one core for both versions, and their ratio. If the ratio is above 1, this version
+is faster.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ def compare(folder: Path, repeats: int) -> None:
 
 
 def count(shape: Sequence[int], ranks: int) -> dict[str, Any]:
-    """Return the bytes of the chunks that ranks read for their own cells, over the bytes of the field."""
+    """Return the bytes of the chunks that ranks read for their own cells, relative to the field."""
     grid, cut = ChunkGrid(tuple(shape), chunk_shape(shape, 8)), decompose(shape, ranks)
     sizes = [
         [prod(map(sub, grid.box(chunk).hi, grid.box(chunk).lo)) for chunk in grid.over(cut.box(rank))]

@@ -1,6 +1,7 @@
-"""Two nodes on one machine that a wire of limited rate joins: namespaces, a veth pair, a token bucket.
+"""Two emulated nodes on one machine, joined by a wire of limited rate.
 
-The kernel delays bytes as a slow network does, so that messages take time but almost no core.
+The nodes are namespaces, and the wire is a veth pair with a token bucket. The kernel delays bytes as a slow
+network does, so that messages take time but almost no core.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An acoustic wave in two layers of rock: a Ricker source, receivers, and a layer that absorbs at the walls.
+"""An acoustic wave in two layers of rock: a Ricker source, receivers, and absorbing layers at the walls.
 
 python examples/acoustic.py
 halocline run examples/acoustic.py --ranks 4 --n 560 --set frequency=15
@@ -13,7 +13,7 @@ n = 280  # cells along each axis
 frequency = 10.0  # Hz, of the source
 slow, fast = 1.5, 2.5  # km/s, above and below
 end = 0.5  # s
-side, layer = 1.4, 0.2  # km: the square, and the absorbing layer on each side of it
+side, layer = 1.4, 0.2  # km: side of the square, and width of the absorbing layer inside each of its walls
 
 grid = hc.Grid((n, n), extent=side, origin=-layer)
 u = grid.field("u", boundary=hc.Value(0.0))
@@ -27,7 +27,10 @@ def speed():
 
 
 def damping():
-    """Return a damping that grows as a square from 0 at the inner edge to 1/1000 of a wave at the wall."""
+    """Return a damping that grows with the square of the depth in the absorbing layer.
+
+    At normal incidence, a wave of speed `fast` that the wall reflects keeps 1/1000 of its energy.
+    """
     inside = side - 2 * layer
     depth = sum(hc.maximum(-a, a - inside, 0.0) ** 2 for a in (x, y)) / layer**2
     return 1.5 * math.log(1000) * fast / layer * depth

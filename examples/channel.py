@@ -15,11 +15,11 @@ import halocline as hc
 
 n = int(sys.argv[1]) if len(sys.argv) > 1 else 48
 length, speed, k = 3.0, 2.0, 1.0
-transfer = k * np.tan(k)  # of heat to the cold side, so that cos(k y) is the profile across
+transfer = k * np.tan(k)  # coefficient of heat transfer, for which the profile across is cos(k y)
 
 
 def losing_heat(T):
-    """Return the ghost value for dT/dy = -transfer T on the wall, half-way to the first cell."""
+    """Return the ghost value for dT/dy = -transfer T on the wall, half-way between ghost and first cell."""
     return T[0] * (2 - transfer * T.h) / (2 + transfer * T.h)
 
 

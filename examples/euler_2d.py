@@ -1,7 +1,7 @@
 """A blast in a closed box: a disc of hot dense gas bursts, and its waves travel between the walls.
 
-The flow remains symmetric about the diagonal to the last bit. The mass that crosses each face is added up on
-the faces, and equals the gain of each cell.
+The flow remains symmetric about the diagonal to the last bit. The program adds up the mass that crosses
+each face. The net inflow through the faces of a cell equals the gain of the cell.
 
 python examples/euler_2d.py [cells along each axis] [end of time]
 """

@@ -1,7 +1,8 @@
 """An ideal gas: its state, its fluxes, and the Riemann problem between two states.
 
-U holds density, momentum and energy; w density, velocity and pressure. The formulas are those of Toro (2009),
-Riemann Solvers and Numerical Methods for Fluid Dynamics, Chapters 3 and 10, on grids of one to three axes.
+U holds density, momentum and energy, and w holds density, velocity and pressure. The formulas are those of
+Toro (2009), Riemann Solvers and Numerical Methods for Fluid Dynamics, Chapters 3 and 10, on grids of one to
+three axes.
 """
 
 import halocline as hc
@@ -41,7 +42,7 @@ def hllc(left, right, axis):
     middle = (p_r - p_l + push_l * v_l[axis] - push_r * v_r[axis]) / (push_l - push_r)
 
     def jump(w, speed, push):
-        """Return the state between a wave and the middle one, from the state outside."""
+        """Return the change of U across an outer wave, from the state `w` outside to the state inside."""
         U, density = conserved(w), push / (speed - middle)
         momentum = [density * (middle if a == axis else u) for a, u in enumerate(w[1:-1])]
         energy = density * (U[-1] / U[0] + (middle - w[1 + axis]) * (middle + w[-1] / push))

@@ -1,7 +1,7 @@
 """The MUSCL-Hancock scheme, unsplit, of second order (Toro 2009, Sections 14.4 and 16.5).
 
-Each intermediate is a stage that the next one reads at neighbouring cells. Halocline derives the stencil of
-the whole step, and the exchange between ranks, from the formulas.
+Each intermediate result is a stage that the next stage reads at neighbouring cells. Halocline derives the
+stencil of the whole step, and the exchange between ranks, from the formulas.
 """
 
 from gas import conserved, flux, hllc, primitive, sound
@@ -42,6 +42,6 @@ def advanced(U, F, dt, h):
 
 
 def time_step(U, h, cfl=0.8):
-    """Return the step in which no wave crosses more than a part of a cell."""
+    """Return the time step in which no wave crosses more than the fraction `cfl` of a cell."""
     w = primitive(U)
     return cfl / hc.max(hc.symmetric_sum(*((abs(w[1 + a]) + sound(w)) / h[a] for a in range(len(h)))))

@@ -1,4 +1,4 @@
-"""Heat spreads in a periodic cube, by differences of sixth order in space and third in time.
+"""Heat spreads in a periodic cube, by differences of sixth order in space and a third-order scheme in time.
 
 python examples/heat_3d.py [cells along each axis]
 mpiexec -n 8 python examples/heat_3d.py 256
@@ -21,7 +21,10 @@ def heat(T, kappa):
 
 
 def warm_spots(variance, start=0.05**2):
-    """Return Gaussians, whose variance grows by 2 kappa t; other periods are too far away to matter."""
+    """Return a sum of Gaussians with the given variance, which grows by 2 kappa t in the solution.
+
+    Their periodic images are too far away to matter.
+    """
 
     def spot(a, b, x, y, z):
         distance2 = (x - a) ** 2 + (y - b) ** 2 + (z - 0.5) ** 2

@@ -1,7 +1,7 @@
 """The lowest mode of an L-shaped drum of three unit squares, by inverse iteration on a grid with a hole.
 
 The block of the fourth square is inactive: it is not computed, needs no memory and is zero, as the rim is.
-The frequency is compared with 9.6397238440219 (Betcke and Trefethen, SIAM Review 47, 2005).
+The eigenvalue is compared with 9.6397238440219 (Betcke and Trefethen, SIAM Review 47, 2005).
 
 python examples/l_shape.py [points along both squares, an odd number]
 """
@@ -18,7 +18,7 @@ out = os.environ.get("HALOCLINE_OUT", "out")
 
 
 def lowest_mode(n):
-    # an odd number of points: the points at the rim of the hole are in its block
+    # n is odd, so the points at the rim of the hole belong to the inactive block
     grid = hc.Grid((n, n), extent=2.0, walls="node", active=[[True, True], [True, False]])
     u, f = (grid.field(name, boundary=hc.Value(0.0)) for name in "uf")
     problem = hc.LinearProblem(lambda u: -hc.laplacian(u), u, f)

@@ -13,7 +13,7 @@ from halocline.solvers.cg import cg
 
 n = int(sys.argv[1]) if len(sys.argv) > 1 else 40
 end = float(sys.argv[2]) if len(sys.argv) > 2 else 4.0
-viscosity, dt = 2e-3, 0.2 / n  # the width and the mean speed of the inflow are 1
+viscosity, dt = 2e-3, 0.2 / n  # the inflow has the width 1 and the mean speed 1
 
 grid = hc.Grid((3 * n, n), extent=(3.0, 1.0))
 inflow, wall, outflow = hc.Value(lambda x, y: 6 * y * (1 - y)), hc.Value(0), hc.Extrapolate(1)

@@ -1,8 +1,9 @@
 """A blast wave from almost a point, in cold gas (Sedov 1959), with a fallback to a first-order flux.
 
 The states at the faces are reconstructed with steep slopes of the conserved variables, so that density or
-pressure may be negative. There the flux is that between the cell averages. Rows are counted in vectors of 8
-and pieces of 128 faces, as a processor handles them: it computes that flux only in pieces that need it.
+pressure may be negative. At such faces, the flux is computed from the cell averages. The program
+counts the vectors of 8 faces and the pieces of 128 faces in which at least one face falls back. A processor
+computes the first-order flux only in the pieces that need it.
 
 python examples/sedov.py [cells along each axis] [end of time]
 """
@@ -18,16 +19,16 @@ import halocline as hc
 
 n = int(sys.argv[1]) if len(sys.argv) > 1 else 128
 end = float(sys.argv[2]) if len(sys.argv) > 2 else 0.15
-ALPHA = 0.9840  # E t^2 / (rho R^4) in the plane (Kamm and Timmes 2007: E = 0.311357 has R = 0.75 at t = 1)
+ALPHA = 0.9840  # E t^2 / (rho R^4) in the plane (Kamm and Timmes 2007: R = 0.75 at t = 1 for E = 0.311357)
 COLD = 1e-6  # pressure of the surrounding gas
 grid = hc.Grid((n, n), extent=(1.0, 1.0), origin=(-0.5, -0.5), periodic=True)
 rho, E, m = grid.field("rho"), grid.field("E"), grid.vector("m")
-fell = grid.vector("fell", location="face")  # 1 where this step fell back
+fell = grid.vector("fell", location="face")  # 1 at faces at which this step fell back
 h = [grid.h(axis) for axis in range(grid.ndim)]
 
 
 def steep(v, axis):
-    """Return twice the smaller difference, or the central one if smaller, and nothing at an extremum."""
+    """Return twice the smaller difference, or the central difference if it is smaller; 0 at an extremum."""
     pairs = zip(v - hc.shift(v, axis, -1), hc.shift(v, axis) - v, strict=True)
     return hc.Vector(
         hc.where(a * b > 0, hc.sign(a) * hc.min(2 * abs(a), 2 * abs(b), 0.5 * abs(a + b)), 0.0)
@@ -53,7 +54,7 @@ def step(rho, m, E, fell, dt):
 
 
 def fallback_pieces(flags, length):
-    """Return the number of pieces of rows with a face that fell back, and the number of pieces."""
+    """Return the number of row pieces with a face that fell back, and the number of all row pieces."""
     pieces = np.logical_or.reduceat(flags, np.arange(0, n, length), axis=-1)
     return np.array((pieces.sum(), pieces.size))
 

@@ -1,4 +1,4 @@
-// The library of kernels that the tests of the engine load.
+// Kernels that the tests of the engine load as a library.
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -31,8 +31,8 @@ void pause_a_little(const hc_box* b) {
 
 extern "C" {
 
-// Operands: new, old. Every cell becomes a sum over its 27 neighbours, as an integer below 1021; its sum
-// over the grid and its maximum are reduced.
+// Set each cell of the first operand to a weighted sum over 27 cells of the second operand, modulo 1021. The
+// reductions are the sum and the maximum of the first operand over the grid.
 void shift(const hc_arguments* a, const hc_box* b) {
   pause_a_little(b);
   each_cell(b, [&](int64_t i, int64_t j, int64_t k) {
@@ -52,7 +52,7 @@ void shift(const hc_arguments* a, const hc_box* b) {
   });
 }
 
-// Fills scratch memory and the field with it.
+// Fill the scratch memory, then copy its values to the field.
 void through_scratch(const hc_arguments* a, const hc_box* b) {
   auto* scratch = static_cast<double*>(a->scratch);
   for (int n = 0; n < 512; ++n) scratch[n] = static_cast<double>(b->lo[1] * 100 + b->lo[2]);
@@ -60,7 +60,7 @@ void through_scratch(const hc_arguments* a, const hc_box* b) {
   each_cell(b, [&](int64_t i, int64_t j, int64_t k) { at(a, 0, i, j, k) = scratch[(i + j + k) % 512]; });
 }
 
-// Copies the neighbour on the inner side into a halo layer below axis 2 or 1.
+// Copy the inner neighbours to the halo layer at the lower end of axis 2 or 1.
 void ghost_2(const hc_arguments* a, const hc_box* b) {
   each_cell(b, [&](int64_t i, int64_t j, int64_t k) { at(a, 0, i, j, k) = at(a, 0, i, j, k + 1); });
 }
@@ -68,7 +68,7 @@ void ghost_1(const hc_arguments* a, const hc_box* b) {
   each_cell(b, [&](int64_t i, int64_t j, int64_t k) { at(a, 0, i, j, k) = at(a, 0, i, j + 1, k); });
 }
 
-// Wrong on purpose: writes cells of the next patch too.
+// Kernel with an intentional error: it also writes cells of the next patch.
 void race(const hc_arguments* a, const hc_box* b) {
   for (int64_t j = b->lo[1]; j < b->hi[1] + 1; ++j) at(a, 0, 0, j, 0) += 1;
   pause_a_little(b);

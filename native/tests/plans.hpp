@@ -1,4 +1,4 @@
-// Hand-made plans for the tests of the engine: periodic grids cut into one box per rank.
+// Plans for the tests of the engine, written by hand: periodic grids that are divided into one box per rank.
 #pragma once
 
 #include <array>
@@ -27,10 +27,10 @@ inline double& cell(const halocline::Storage& storage, const Index& at) {
   return *reinterpret_cast<double*>(storage.at(at));
 }
 
-// Hardly any: there are more threads than cores, and sanitizers are slow.
+// A small number, since there are more threads than cores, and sanitizers are slow.
 constexpr uint32_t kSpins = 20;
 
-// The thread of each patch: equal counts, in memory order.
+// Return the thread of each patch. Threads have equal numbers of patches, consecutive in memory order.
 inline std::vector<int> owners(size_t patches, int threads) {
   std::vector<int> owners;
   for (size_t n = 0; n < patches; ++n) {
@@ -54,7 +54,7 @@ inline std::vector<hc_box> blocks(const Index& shape, const Index& size) {
   return result;
 }
 
-// A periodic grid with one halo layer everywhere.
+// Box of one rank in a periodic grid, with one halo layer on every side.
 struct Torus {
   Index shape, parts, place, lo, local;
 
@@ -72,7 +72,7 @@ struct Torus {
     return static_cast<int>(rank);
   }
 
-  // The layer within the box, or beyond it, in a direction.
+  // Return the outermost layer of the box in a direction or, if `beyond` is true, the halo layer next to it.
   halocline::Part layer(uint32_t field, const Index& direction, bool beyond) const {
     halocline::Part part{field, {0, 0, 0}, local};
     for (size_t a = 0; a < 3; ++a) {
@@ -87,8 +87,8 @@ struct Torus {
     return part;
   }
 
-  // Everything beyond the box comes from neighbours or from the other side; with `colocated` out of the
-  // memory of neighbour number `rank_at`.
+  // Add the messages and copies that fill all halo layers of a field: messages from other ranks, and copies
+  // from the opposite side of this box. With `colocated`, the peer of a message is a neighbour number.
   void exchange(uint32_t field, const std::vector<hc_box>& patches, halocline::Share& share,
                 bool colocated) const {
     const auto method = colocated ? halocline::Method::kColocated : halocline::Method::kMpi;
@@ -119,7 +119,7 @@ struct Torus {
   }
 };
 
-// The whole grid after one step of the kernel `shift`.
+// Return the values of the whole grid after one step of the kernel `shift`.
 inline std::vector<double> shifted(const std::vector<double>& old, const Index& shape) {
   std::vector<double> result(old.size());
   const auto place = [&](int64_t i, int64_t j, int64_t k) {
@@ -141,12 +141,12 @@ inline std::vector<double> shifted(const std::vector<double>& old, const Index& 
   return result;
 }
 
-// The memory of all ranks, as this one sees it.
+// Function that returns the neighbours, with views of the memory of all ranks.
 using Neighbours =
     std::function<std::vector<halocline::Neighbour>(const halocline::Storages&, const halocline::Counters&)>;
 
-// Runs `steps` steps on one rank's part of the grid and compares cells and reductions with the above. With
-// `meet` the ranks share their memory.
+// Run `steps` steps twice on the box of one rank, and compare cells and reductions with those of `shifted`.
+// With `meet`, the ranks share their memory.
 inline void compare_with_one_array(const Torus& torus, int threads, std::optional<int> communicator,
                                    int steps, const Neighbours& meet = {}, bool in_place = false) {
   const Index layers{1, 1, 1};

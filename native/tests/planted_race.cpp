@@ -1,4 +1,4 @@
-// A kernel that writes into its neighbour's patch: the thread sanitizer must say so.
+// Kernel that also writes to the next patch. The thread sanitizer must report this race.
 #include "plans.hpp"
 
 int main() {

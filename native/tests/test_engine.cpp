@@ -1,4 +1,4 @@
-// The engine on one rank and several threads, without MPI.
+// Test of the engine on one rank with several threads, without MPI.
 #include <chrono>
 #include <cstring>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// The engine on several ranks, with one thread and with two.
+// Test of the engine on several ranks, with one and with two threads per rank.
 // ranks: 2 4
 #include <mpi.h>
 
@@ -6,7 +6,7 @@
 
 namespace {
 
-// Every rank's memory, by rank. Plain bytes travel.
+// Return the values of all ranks, by rank. MPI sends the bytes of each value.
 template <typename T>
 std::vector<T> of_all(const T& value) {
   int ranks = 0;
@@ -29,7 +29,7 @@ std::vector<halocline::Neighbour> meet(const halocline::Storages& storages,
       neighbours[rank].storages.push_back(std::make_shared<halocline::Storage>(handles[rank]));
     }
   }
-  MPI_Barrier(MPI_COMM_WORLD);  // all have seen it before anybody gives it back
+  MPI_Barrier(MPI_COMM_WORLD);  // every rank attaches the memory before any rank frees it
   return neighbours;
 }
 

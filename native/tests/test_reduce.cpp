@@ -1,5 +1,5 @@
-// The reductions under the sanitizers: every path of reduce.hpp, with unaligned rows of every length that
-// ends inside a vector. What the results must be is tested in tests/native/test_reduce.py.
+// Test of the reductions with sanitizers. It covers every path of reduce.hpp, with unaligned rows of all
+// lengths that end inside a vector. The values of the results are tested in tests/native/test_reduce.py.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -25,7 +25,7 @@ void deposit(hc_accumulator* a, const double* x, int64_t n) {
   }
 }
 
-// Whether the row from the first to the last element gives what single elements give, merged from the last.
+// Return true if the reduction of a row equals the merged reductions of its elements, from the last on.
 bool agrees(int kind, const double* x, int64_t n) {
   hc_accumulator whole, parts;
   hc_reset(&whole, kind);
@@ -57,7 +57,7 @@ int main() {
       if (round % 5 == 0 && random() % 50 == 0) v = special[random() % (sizeof special / sizeof *special)];
     }
     for (int kind : {HC_SUM, HC_MIN, HC_MAX, HC_COUNT, HC_VALUE}) {
-      const double* row = x.data() + round % 2;  // at the odd addresses too, and up to the last element
+      const double* row = x.data() + round % 2;  // odd rounds: unaligned, and up to the last element
       if (!agrees(kind, row, n)) {
         std::printf("kind %d, round %d, %lld values: the row and its elements disagree\n", kind, round,
                     static_cast<long long>(n));

@@ -680,8 +680,8 @@ class Engine:
         Raises
         ------
         RuntimeError
-            If there is one rank. Otherwise, a failure ends all ranks, with 'rank R: reason' on standard
-            error.
+            A run on one rank fails. With several ranks, a failure ends all ranks, with 'rank R: reason'
+            on standard error.
         """
 
     def progress(self) -> int:
@@ -710,7 +710,9 @@ def forget_stop() -> bool:
 
 def note_signals(signals: Sequence[int]) -> None:
     """
-    Install handlers that record these signals for `noted_signal`. `signal.signal` restores others.
+    Install handlers that record these signals for `noted_signal`.
+
+    `signal.signal` restores other handlers.
     """
 
 def noted_signal() -> int:

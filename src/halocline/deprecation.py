@@ -20,7 +20,7 @@ def warn_of_rename(subject: str, old: str, new: str, stacklevel: int = 2, *, fil
     Parameters
     ----------
     subject : str
-        Object that has the name, as text for the message.
+        Object to which the renamed argument or attribute belongs, as text for the message.
     old, new : str
         Earlier name and present name.
     stacklevel : int
@@ -28,7 +28,7 @@ def warn_of_rename(subject: str, old: str, new: str, stacklevel: int = 2, *, fil
     file : str
         Problem file that contains the name. The warning then names this file instead of a line of the stack.
     """
-    message = f"{subject}: {old} has been renamed to {new}, and a later release rejects it; write {new}"
+    message = f"{subject}: {old} has been renamed to {new}, and a later release rejects {old}; write {new}"
     if file:
         # by default, Python shows deprecation warnings of the main module only; so the warning names __main__
         warnings.warn_explicit(message, DeprecationWarning, file, 1, module="__main__")

@@ -36,7 +36,7 @@ def check(resource: str) -> None:
         raise RunError(
             f"{resource} cannot be used in process {os.getpid()}, because its parent used it before the "
             'fork. Start processes by multiprocessing.set_start_method("spawn"), or before '
-            "the parent uses it."
+            f"the parent uses {resource}."
         )
 
 

@@ -30,9 +30,9 @@ def native() -> ModuleType:
         ) from None
     except ImportError as error:
         raise RunError(
-            f"halocline._native cannot be loaded ({error}). If a library is missing, make the library of "
-            "the build visible (`module load`, LD_LIBRARY_PATH, or `pip install mpich` for libmpi.so.12), "
-            "or rebuild Halocline."
+            f"halocline._native cannot be loaded ({error}). If a library is missing, provide the library "
+            "with which Halocline was built (`module load`, LD_LIBRARY_PATH, or `pip install mpich` for "
+            "libmpi.so.12), or rebuild Halocline."
         ) from error
     if not is_loaded and hangup is not None and threading.current_thread() is threading.main_thread():
         # A library that MPI loads makes the process ignore SIGHUP. Runs would then outlive their terminal.

@@ -46,7 +46,7 @@ def test_a_file_of_another_kind_is_an_error(text: str | None, words: str, tmp_pa
 def test_a_failed_write_leaves_the_file_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("old")
-    with pytest.raises(KeyError), files.whole(path) as making:
+    with pytest.raises(KeyError), files.atomic_file(path) as making:
         raise KeyError(making.write_text("half"))
     assert (names(tmp_path), path.read_text()) == (["a"], "old")
     with pytest.raises(RunError, match=r"a/b\.json cannot be written: "):
@@ -58,13 +58,13 @@ def test_files_of_a_folder_appear_together(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "a").write_text("old")
     (folder / "c").write_text("kept")
-    with files.whole_folder(folder) as making:
+    with files.atomic_folder(folder) as making:
         (making / "a").write_text("new")
         (making / "b").write_text("new")
         assert names(folder) == ["a", "c"]
     assert [(folder / name).read_text() for name in names(folder)] == ["new", "new", "kept"]
     assert names(tmp_path) == ["parts", "parts/a", "parts/b", "parts/c"]
-    with pytest.raises(KeyError), files.whole_folder(tmp_path / "none"):
+    with pytest.raises(KeyError), files.atomic_folder(tmp_path / "none"):
         raise KeyError
     assert not (tmp_path / "none").exists()
 

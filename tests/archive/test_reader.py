@@ -300,7 +300,7 @@ def test_a_lost_chunk_of_any_array_is_named(intact: Intact, kind: str) -> None:
         with damaged(intact, name, LostChunk(kind, number, 0.5)) as path:
             for array_name in intact.truth[name]:
                 try:
-                    Store(path / name).whole(array_name)
+                    Store(path / name).read_all(array_name)
                 except InputError as error:
                     assert f"{name}/{array_name}" in str(error)  # noqa: PT017
                     refused.add(array_name)

@@ -171,8 +171,8 @@ def test_io_ranks_under_a_launcher_need_the_variable(tmp_path: Path) -> None:
     done = subprocess.run([str(mpiexec()), "-n", "2", *words], capture_output=True, text=True, timeout=HANG)
     assert done.returncode != 0
     assert (
-        "Set HALOCLINE_IO_RANKS=1 in its environment, so that the last 1 of them become I/O ranks"
-        in done.stderr
+        "Set HALOCLINE_IO_RANKS=1 in the environment of the launcher, so that the last 1 of these ranks "
+        "become I/O ranks" in done.stderr
     )
 
 

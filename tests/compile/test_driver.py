@@ -80,7 +80,8 @@ def test_scalar_code_has_no_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_unknown_vector_lengths_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VECTORS, "96")
-    with pytest.raises(CompileError, match=f"{VECTORS} is '96'; set it to one of 64, 128, 256, 512"):
+    message = f"{VECTORS} is '96'; expected a vector length in bits: 64, 128, 256, 512"
+    with pytest.raises(CompileError, match=message):
         library_path("int x;")
 
 

@@ -368,7 +368,7 @@ def test_a_stop_skips_the_rest_of_its_pass(way: str) -> None:
         prepared = prepare(store, halting.trace(u, hc.parameter("most")), ["most"])
         outcomes = []
         for most in (1300.0, 2000.0, 1e9):
-            with store.writing_cost(u) as pieces:
+            with store.writable(u) as pieces:
                 for _, view in pieces:
                     view[...] = 25.5
             outcome = prepared.run({"most": most})

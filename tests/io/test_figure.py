@@ -103,7 +103,7 @@ def test_a_figure_is_saved_as_a_file(tmp_path: Path) -> None:
 def test_invalid_figures_are_rejected(tmp_path: Path) -> None:
     line = replace(plane(np.ones((3, 3))), axes=("x",))
     for make, words in (
-        (lambda: Figure([], 1), "a figure without panels"),
+        (lambda: Figure([], 1), "the figure has no panels"),
         (lambda: Figure(some_figure().panels, 0), "columns is 0; expected a whole number from 1"),
         (lambda: Figure([Map(line, "one")], 1), "map 'one': expected a section of two axes; this one has 1"),
         (lambda: draw(some_figure(), tmp_path / "a.jpeg"), "expected a name that ends in .png"),

@@ -55,12 +55,12 @@ def test_invalid_cuts_are_rejected() -> None:
     sim, f, _ = numbered((6, 5))
     for at, words in (
         ({"z": 0.0}, "axis 'z' is unknown; expected 0, 1 or 'x', 'y'"),
-        ({"x": 0.0, "y": 0.0}, "a section has one or two axes"),
+        ({"x": 0.0, "y": 0.0}, "a section keeps one or two axes"),
         ({"y": 99.0}, "axis y has points from -2 to 2"),
     ):
         with pytest.raises(InputError, match=words):
             cut(sim, f, at)
-    with pytest.raises(InputError, match="a section has one or two axes, but 0 of 3 axes are cut"):
+    with pytest.raises(InputError, match="a section keeps one or two axes, but 0 of 3 axes are cut"):
         cut(*numbered((4, 4, 4))[:2], {})
 
 

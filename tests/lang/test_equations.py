@@ -29,7 +29,7 @@ from small_programs import square
         (lambda u, v: u.set(max(u, v)), r"has no truth value while equations are traced"),
         (lambda u, v: u.set(u > v), r"field 'u' is set to the condition .*use hc.where\(condition, 1.0,"),
         (lambda u, v: u.set((u > v) + 1.0), r"operator 'add' needs a number on both sides, got \(u > v\)"),
-        (lambda u, v: u.set(hc.where(u, v, 0.0)), r"where needs a condition such as u > 0 as its first"),
+        (lambda u, v: u.set(hc.where(u, v, 0.0)), r"hc\.where\(\) needs a condition such as u > 0 as its"),
         (lambda u, v: u.set(hc.where((u > 0) & v, v, 0.0)), r"operator 'and' needs a condition on both"),
         (lambda u, v: u.set("text"), r"value of field 'u' is 'text' of type str; expected a field"),
         (lambda u, v: u.set([u, v]), r"value of field 'u' is .* of type list; expected a field"),
@@ -39,9 +39,9 @@ from small_programs import square
         (lambda u, v: u.set(hc.derivative(u, 0, order=3)), r"order 3 is not an order of central differences"),
         (lambda u, v: u.set(hc.div(u)), r"div needs a vector \(grid.vector or a tuple of expressions\), got"),
         (lambda u, v: u.set(hc.sum(3.0)), r"sum over the grid needs an expression that varies from cell to"),
-        (lambda u, v: u.set(hc.count(u)), r"count needs a condition such as u > 0, got u"),
-        (lambda u, v: u.set(hc.value(u, (8, 0))), r"value at \(8, 0\): no point of an expression of shape"),
-        (lambda u, v: u.set(hc.value(u, (1,))), r"value at \(1,\): no point"),
+        (lambda u, v: u.set(hc.count(u)), r"hc\.count\(\) needs a condition such as u > 0, got u"),
+        (lambda u, v: u.set(hc.value(u, (8, 0))), r"value at \(8, 0\): this index lies outside the expr"),
+        (lambda u, v: u.set(hc.value(u, (1,))), r"value at \(1,\): this index lies outside"),
         (lambda u, v: hc.scalar("s").set(u + 1), r"scalar 's' is set to \(u \+ 1\), which varies from cell"),
         (lambda u, v: hc.scalar("h_x").set(1.0), r"already has a scalar or parameter named 'h_x'"),
         (lambda u, v: hc.scalar("t").set(1.0), r"already has a scalar or parameter named 't'"),
@@ -81,7 +81,7 @@ def test_an_unknown_argument_lists_known_and_similar_names() -> None:
     def star(u: Any, *rest: Any) -> None:
         u.set(1.0)
 
-    with pytest.raises(InputError, match=r"star: \*rest cannot be bound; name each field and parameter"):
+    with pytest.raises(InputError, match=r"star: \*rest cannot be bound; list each field and parameter"):
         hc.Simulation(grid, hc.program(star))
 
 

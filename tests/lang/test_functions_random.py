@@ -499,7 +499,7 @@ def test_random_numbers_and_lookups_have_costs() -> None:
 def test_a_random_summand_is_not_linear() -> None:
     for noise in (hc.random(0), hc.lookup((1.0, 2.0), hc.random(0))):
         u = hc.Grid(8).field("u", boundary=hc.Value(0))
-        with pytest.raises(InputError, match="has a term that does not depend on it"):
+        with pytest.raises(InputError, match="has a term that does not depend on"):
             hc.LinearProblem(lambda v, noise=noise: v + noise, u, 1.0)
         hc.LinearProblem(lambda v, noise=noise: v * (1.0 + noise), u, 1.0)
 

@@ -68,7 +68,7 @@ def test_a_cube_converges_at_second_order(rayleigh: float, sizes: tuple[int, ...
 def test_results_without_reference_are_not_compared(n: tuple[int, ...], rayleigh: float) -> None:
     ready = Problem("cavity-2d", n, {"Ra": rayleigh})
     (last,) = [c for c in ready.run(steps=100_000, threads=1).check() if c.name == "nusselt_hot"]
-    assert last == Check.not_compared("nusselt_hot", "no published numbers for this Ra, Pr and shape")
+    assert last == Check.not_compared("nusselt_hot", "no published results for this Ra, Pr and shape")
 
 
 # --- properties of the flow -------

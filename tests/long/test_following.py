@@ -46,7 +46,7 @@ def test_a_scaling_study_runs_a_file(heat: Path, tmp_path: Path) -> None:
     for option in (["--steps", "3"], ["--orders", "2,4"], ["--scheme", "rk3"]):
         done = halocline("study", "strong", heat, *option, cwd=tmp_path)
         assert done.returncode == 2
-        assert "is a file without settings, and sets the value itself. Leave it out" in done.stderr
+        assert "is a file without settings, and sets the value itself. Leave the option out" in done.stderr
 
 
 def test_a_convergence_study_runs_a_file(heat: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ def test_a_resumed_solve_has_the_size_of_its_checkpoint(tmp_path: Path) -> None:
     first = run_command_line("solve", "poisson", "--n", "24", "--dim", "3", "--rtol", "1e-3", *keeps)
     assert first.returncode == 0, first.stderr
     assert re.search(
-        r"^written +\S+ \S+ +output and checkpoints; the run paused \S+ \S+ for them", first.stdout, re.M
+        r"^written +\S+ \S+ +output and checkpoints; the run paused \S+ \S+ for writing", first.stdout, re.M
     )
     done = run_command_line("solve", "poisson", "--resume", folder, *keeps, "--io-ranks", "1", "--json", "-")
     assert done.returncode == 0, done.stderr

@@ -127,7 +127,7 @@ WRONG: list[tuple[str, Callable[[], object], type[Exception], str]] = [
      r"right-hand side has shape \(16, 15\), but the unknown 'u' has shape \(16, 16\)"),
     ("axes of rhs", lambda: solve(np.ones(N)), hc.InputError, r"right-hand side has shape \(16,\), but"),
     ("rhs of another grid", lambda: solve(other_field()), hc.InputError,
-     r"right-hand side belongs to another grid, Grid\(\(16, 17\).* than 'u' on Grid\(\(16, 16\)"),
+     r"right-hand side belongs to another grid, Grid\(\(16, 17\).* 'u', which belongs to Grid\(\(16, 16\)"),
     ("rhs of text", lambda: solve("one"), hc.InputError, "right-hand side is 'one'; expected a field, an"),
     ("NaN in rhs", lambda: solve(one_cell(np.nan)), hc.InputError,
      r"field 'rhs' is nan at cell \(5, 11\) before the solve"),

@@ -104,7 +104,7 @@ def test_times_of_the_cpu_solver_follow_from_speed_ups() -> None:
     rows = rows_of("astaroth-fig15a", predicted=True, n=(256,), nodes=(1,))
     derived = table("astaroth-fig15a", "Speed-up", rows)
     assert derived.rows[0] == ("any", "1", "18 to 53", "0.53", "9.54 to 28.1", f"{rows[0]['predicted']:.3g}")
-    assert "13.2 was expected (published: roughly 13)" in derived.note.replace("\n", " ")
+    assert "a speed-up of 13.2 was expected (published: roughly 13)" in derived.note.replace("\n", " ")
 
 
 def test_published_fields_are_compared_with_halocline() -> None:

@@ -21,7 +21,7 @@ from halocline.run.domain.execution import Execution
         ),
         ({"communication": "v3", "overlap": True}, "overlap is True, but communication v3 sets it"),
         ({"communication": 3}, "communication 3 is unknown"),
-        ({"gpudirect": True}, "gpudirect needs communication. Without communication, add gpu_aware"),
+        ({"gpudirect": True}, "gpudirect needs the option communication. Without this option, add"),
         ({"gpudirect": 1, "communication": "v3"}, "gpudirect 1: expected True or False"),
         ({"packing": "first"}, "packing 'first' is unknown; known: all, last, none"),
     ],

@@ -39,7 +39,7 @@ def test_settable_names_are_top_level_numbers_and_texts(heat: Path) -> None:
     assert script.values(settings) == {"n": 8, "kappa": 1.0, "name": "S", "late": 1e-3}
     for texts, words in (
         ({"m": "8"}, "heat.py: number or text 'm' is unknown"),
-        ({"n": "8.5"}, r"n is 8\.5; expected a whole number: .*heat\.py has n = 16"),
+        ({"n": "8.5"}, r"n is 8\.5; expected a whole number, because .*heat\.py sets n = 16"),
         ({"kappa": "much"}, r"kappa is much; expected a number: .* has kappa = 0\.1"),
     ):
         with pytest.raises(InputError, match=words):
@@ -259,7 +259,10 @@ def test_a_file_writes_checkpoints_and_is_resumed(runs: Path, capsys: pytest.Cap
     with pytest.raises(SystemExit) as ended:
         run(["run", str(runs), "--checkpoint", "ck"])
     assert ended.value.code == 2
-    assert "Restart from it (--resume), choose another folder, or overwrite it" in capsys.readouterr().err
+    assert (
+        "Restart from this checkpoint (--resume), choose another folder, or overwrite the checkpoints"
+        in capsys.readouterr().err
+    )
     assert resumed_results(runs, "--checkpoint", "ck", "--overwrite") == first
     with pytest.raises(SystemExit) as ended:
         run(["run", str(runs), "--resume", "ck", "--n", "8"])
@@ -507,7 +510,7 @@ def test_diagnostics_are_those_of_files_with_settings(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--dim", "2"], "declares no alternative numbers of axes"),
+        (["--dim", "2"], "supports only one number of axes"),
         (["--csv", "a.csv"], "has no function diagnostics"),
         (["--output-every", "2"], "add --output STORE.zarr"),
         (["--checkpoint-every", "2"], "add --checkpoint FOLDER"),

@@ -112,7 +112,7 @@ WRONG = [
     ("def check(): ...", "check takes 0 arguments without a default; expected the problem"),
     ("start = 'random'", "start is 'random'; expected a function"),
     ("diagnostics = {'mean': 1}", "diagnostics is {'mean': 1}; expected a function"),
-    ("key_diagnostics = 'mean'", "key_diagnostics is 'mean'; expected texts"),
+    ("key_diagnostics = 'mean'", "key_diagnostics is 'mean'; expected strings"),
     ("pictures = {'u': u}", "expected a function"),
     ("figures = 3", "figures is 3; expected a mapping of names to functions"),
     ("figures = {'cut': 3}", "figures['cut'] is 3; expected a function"),
@@ -120,7 +120,7 @@ WRONG = [
     ("limit = 0.5", "limit is 0.5; expected a function"),
     ("advice = 'wait'", "advice is 'wait'; expected a function"),
     ("progress = True", "progress is True; expected a function"),
-    ("ends = 'steady'", "ends is 'steady'; expected texts"),
+    ("ends = 'steady'", "ends is 'steady'; expected strings"),
     ("events = 3", "events is 3; expected a sequence of hc.Event"),
     ("scheme_name = hc.RK3()", "expected text"),
     ("automatic = {'nu': 'small'}", "automatic['nu'] is 'small'; expected a number"),
@@ -179,7 +179,10 @@ def test_files_without_settings_may_use_special_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ("def diagnostics(): return 5", "diagnostics() returns 5; expected a mapping by name, such as"),
+        (
+            "def diagnostics(): return 5",
+            "diagnostics() returns 5; expected a mapping of names to values, such as",
+        ),
         (
             "def diagnostics(): return {'time': hc.max(u)}",
             "diagnostics() returns 'time', but the rows already have",

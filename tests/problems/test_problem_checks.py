@@ -149,12 +149,14 @@ def test_axes_are_chosen_by_dim_or_by_n(n: Sequence[int] | None, dim: int | None
 
 
 def test_axes_that_a_case_lacks_are_rejected():
-    with pytest.raises(InputError, match="dim is 3; expected 1 or 2, the axes that this problem can have"):
+    with pytest.raises(
+        InputError, match="dim is 3; expected 1 or 2, the number of axes that this problem supports"
+    ):
         _ = Problem("decay", dim=3).program
     assert Problem("decay", dim=1).shape == (4,)  # the last of its axes
     for n, dim, words in (
-        ([4, 4], 3, "n is 4,4; expected one number, or 3, one for each axis"),
-        ([4] * 4, None, "n is 4,4,4,4; expected one number, or 1 or 2 or 3, one for each axis"),
+        ([4, 4], 3, "n is 4,4; expected one number, or as many numbers as axes: 3"),
+        ([4] * 4, None, "n is 4,4,4,4; expected one number, or as many numbers as axes: 1 or 2 or 3"),
     ):
         with pytest.raises(InputError, match=words):
             _ = Problem("sink", n, dim=dim).program
@@ -361,7 +363,7 @@ def test_invalid_checks_are_rejected():
     message = refused("run", "decay", "--check")
     assert message == "--check: decay has no check. `halocline cases NAME` shows whether a case has a check."
     message = refused("run", "sink", "--check", "--only", "compute", "--steps", "2")
-    assert message.startswith("--check: --only compute times a fixed number of steps")
+    assert message.startswith("--check: --only compute measures a fixed number of steps")
     ready = Problem("decay")
     with pytest.raises(InputError, match="case decay has no check"):
         ready.run(threads=1).check()

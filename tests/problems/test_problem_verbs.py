@@ -82,7 +82,10 @@ def test_a_part_of_a_solve_is_timed_for_as_many_iterations_as_it_takes(
             "--machine summit: the configurations of wombat-fig5 define their machines (xeil, xcbdw, xcknl)",
         ),
         ("study paper umbc-4.1 --machine nowhere", "nowhere"),
-        ("study paper umbc-4.1 --not-here --ranks 2", "--ranks 2: --not-here measures nothing"),
+        (
+            "study paper umbc-4.1 --not-here --ranks 2",
+            "--ranks 2: with --not-here, the command measures nothing",
+        ),
         ("study paper umbc-3.1 --ranks 1,2", "--ranks 1,2: study convergence accepts only one number"),
         ("study strong heat --submit lsf --steps 4", "--submit lsf: expected slurm or pbs"),
         ("study report /proc/nothing.json", "cannot read /proc/nothing.json"),

@@ -48,8 +48,8 @@ def test_linear_operators_are_solved(operator):
     ("operator", "message"),
     [
         (lambda u: u * u - hc.laplacian(u), r"\(u \* u\) is not a multiple"),
-        (lambda u: u - 1, r"\(u - 1\) has a term that does not depend on it"),
-        (lambda u: u + K, "has a term that does not depend on it"),
+        (lambda u: u - 1, r"\(u - 1\) has a term that does not depend on"),
+        (lambda u: u + K, "has a term that does not depend on"),
         (lambda u: hc.exp(u), r"exp\(u\) is not a multiple"),
         (lambda u: 1 / u, "is not a multiple"),
         (lambda u: hc.where(u > 0, u, 2 * u), r"\(u > 0\) is not a multiple"),

@@ -72,11 +72,11 @@ WRONG = [
     ("run alfven-decay --only waiting", "--only waiting: expected one of compute, exchange"),
     (
         "run alfven-decay --only compute --csv a.csv",
-        "--csv a.csv: --only compute times a fixed number of steps",
+        "--csv a.csv: --only compute measures a fixed number of steps",
     ),
     (
         "run alfven-decay --only exchange --until 1",
-        "--until 1.0: --only exchange times a fixed number of steps",
+        "--until 1.0: --only exchange measures a fixed number of steps",
     ),
     ("run alfven-decay --only exchange --every 1", "Leave --every out."),
     ("run alfven-decay --only exchange --pictures p", "Leave --pictures out."),

@@ -103,6 +103,6 @@ def test_repeated_or_too_few_grids_have_no_order(tmp_path: Path) -> None:
         path.write_text(json.dumps({"measurements": chosen}))
         _, report = joining.join_files([path])
         assert any(
-            "no order, because there are no 3 different grids in a row" in text for text in report.sentences
+            "there are no 3 successive grids with different spacings" in text for text in report.sentences
         )
         assert report.figures() == {}

@@ -161,7 +161,7 @@ def test_subdomains_of_a_rank_are_included_in_the_exchange() -> None:
 
 
 def test_exclusive_options_are_detected_before_any_run() -> None:
-    with pytest.raises(InputError, match="gpudirect needs communication"):
+    with pytest.raises(InputError, match="gpudirect needs the option communication"):
         plan_runs(request("strong", {"gpudirect": "off,on"}))
     with pytest.raises(InputError, match="--communication v3,v3: a value is given twice"):
         plan_runs(request("strong", {"communication": "v3,v3"}))

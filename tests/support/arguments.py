@@ -85,7 +85,7 @@ def noise() -> float:
     return generator.normal()
 
 
-DRAWS = r"draws random numbers while it is traced, and these stay constant. Use hc\.random"
+DRAWS = r"draws random numbers while it is traced, and these numbers stay constant. Use hc\.random"
 OTHERS = r"returns other values in a second call; .* For random numbers use hc\.random"
 
 WRONG_ARRAYS: dict[str, tuple[Any, str]] = {

@@ -154,7 +154,7 @@ def prepared(recipe: Recipe, **options: Any) -> Prepared:
         values = np.random.default_rng(number).uniform(0.5, 1.5, SHAPE)
         if name not in store.storages:
             continue
-        with store.writing_cost(fields[name]) as pieces:
+        with store.writable(fields[name]) as pieces:
             for _, view in pieces:
                 view[...] = values
     return program_on_engine

@@ -230,7 +230,7 @@ def test_the_required_number_of_open_files_suffices(script, limit):
 @pytest.mark.parametrize(
     ("before", "words"),
     [
-        ("export OMP_STACKSIZE=16k", "OMP_STACKSIZE is '16k', 16384 bytes, but kernels need 262144"),
+        ("export OMP_STACKSIZE=16k", "OMP_STACKSIZE is '16k', which is 16384 bytes, but kernels need 262144"),
         ("ulimit -s 128", "limited to 131072 bytes, but kernels and their compiler need 1048576"),
     ],
 )

@@ -15,8 +15,8 @@ typedef enum { HC_SUM, HC_MIN, HC_MAX, HC_COUNT, HC_VALUE } hc_kind;
 enum { HC_BINS = 3, HC_BIN_WIDTH = 40, HC_TOP_FIRST = HC_BINS - 1, HC_TOP_LAST = 52 };
 enum { HC_MET_NAN = 1, HC_PLUS_INFINITY = 2, HC_MINUS_INFINITY = 4 };
 
-// Accumulator of one reduction in one thread or rank. It is plain bytes, so it may be copied, sent and
-// merged. Equal multisets of deposits give equal bytes.
+// Accumulator of one reduction in one thread or rank. It consists of plain bytes, so it may be copied, sent
+// and merged. Equal multisets of deposits give equal bytes.
 typedef struct HC_ALIGNED(64) hc_accumulator {
   hc_int32 kind;           // hc_kind
   hc_int32 top;            // sum: index of the highest bin
@@ -104,8 +104,8 @@ HC_RARE double hc_sum_result(const hc_accumulator* a) {
   int word = 3;
   while (word > 0 && sum[word] == 0) --word;
   if (sum[word] == 0) return 0;
-  // `lead` has the 64 bits from the leading one. The bits below only decide on which side of a tie the sum
-  // is.
+  // `lead` contains the 64 bits that begin with the leading 1. The bits below `lead` only decide on which
+  // side of a tie the sum lies.
   const int zeros = hc_leading_zeros(sum[word]);
   hc_uint64 lead = sum[word] << zeros, below = 0;
   if (zeros > 0 && word > 0) lead |= sum[word - 1] >> (64 - zeros);

@@ -120,7 +120,7 @@ HC_FUNCTION hc_int64 hc_block_threads(void) { return hc_block_size(0) * hc_block
 HC_FUNCTION hc_int64 hc_min_index(hc_int64 a, hc_int64 b) { return a < b ? a : b; }
 HC_FUNCTION hc_int64 hc_max_index(hc_int64 a, hc_int64 b) { return a > b ? a : b; }
 
-// Return the index of cell `index` on a periodic axis of `count` cells, with the bits of rows.hpp.
+// Return the index of cell `index` on a periodic axis of `count` cells, with the same bits as in rows.hpp.
 HC_FUNCTION double hc_around(hc_int64 index, hc_int64 count) {
   double i = (double)(hc_int32)index, n = (double)(hc_int32)count;
   return i - n * floor(i / n);

@@ -100,7 +100,7 @@ HC_FUNCTION void hc_partial_merge(int kind, hc_partial* into, hc_partial from) {
 #define HC_SCRATCH(threads) (((threads) + 1) / 2)
 
 // Reduce the partial results of a thread block into that of thread 0. All threads of the block call the
-// function with their number, and `scratch` may be reused at once. The first round has no test: PoCL
+// function with their number, and may reuse `scratch` after it. The first round has no test: PoCL
 // duplicates the code after a barrier that some threads might skip, and duplicates it again after the next
 // reduction.
 HC_FUNCTION void hc_block_reduce(int kind, hc_partial* p, HC_LOCAL hc_partial* scratch, hc_int64 thread,

@@ -7,10 +7,10 @@
 // OpenCL C alike: the prefix of a device defines HC_FUNCTION and its companions.
 //
 // Largest observed errors, in units in the last place: exp and log 0.60, sin and cos 0.62, pow 0.68 (0.77 if
-// the result is subnormal). The float versions compute in double precision and round once: 0.502. A NaN
-// result is always the canonical NaN; zeros and infinities follow IEEE 754 and C99, annex F. See
-// docs/decisions/0002-elementary-functions.md. The script tools/elementary_coefficients.py generates the
-// polynomials; the errors next to them are relative to the function value.
+// the result is subnormal). The float versions compute in double precision and round once; their largest
+// error is 0.502. A NaN result is always the canonical NaN; zeros and infinities follow IEEE 754 and C99,
+// annex F. See docs/decisions/0002-elementary-functions.md. The script tools/elementary_coefficients.py
+// generates the polynomials; the errors next to them are relative to the function value.
 //
 // Methods: W. J. Cody and W. Waite, Software Manual for the Elementary Functions, 1980; M. H. Payne and
 // R. N. Hanek, Radian reduction for trigonometric functions, SIGNUM Newsletter 18, 1983; P. T. P. Tang,
@@ -105,7 +105,7 @@ typedef struct {
 // unspecified.
 HC_FUNCTION hc_scaled hc_split(double x, double biased) {
   hc_scaled scaled;
-  hc_uint64 exponent = (hc_bits(x) + 0x00095f619980c433u) >> 52;  // carries from sqrt(2) on
+  hc_uint64 exponent = (hc_bits(x) + 0x00095f619980c433u) >> 52;  // carries if mantissa >= sqrt(2)
   scaled.mantissa = hc_from_bits(hc_bits(x) - ((exponent - 1023) << 52));
   scaled.exponent = hc_from_bits(exponent | 0x4330000000000000u) - biased;
   return scaled;
@@ -240,8 +240,8 @@ HC_FUNCTION double hc_sin_angle(double high, double low, hc_uint64 quarter) {
 }
 
 // Sine and cosine for |x| <= 2^40, without a branch, for loops that vectorise. If hc_is_large_angle holds for
-// any argument of a loop, the loop must call hc_sin and hc_cos instead. These give the same bits for the
-// other arguments.
+// any argument of a loop, the loop must call hc_sin and hc_cos instead. For arguments that are not
+// large, hc_sin and hc_cos give the same bits as the functions *_small.
 HC_FUNCTION double hc_sin_small(double x) {
   hc_uint64 sign = hc_bits(x) & HC_SIGN;
   hc_angle angle = hc_reduce_small(hc_from_bits(hc_bits(x) ^ sign));

@@ -29,8 +29,8 @@ typedef struct {
   hc_int64 itemsize;  // bytes
 } hc_piece;
 
-// State of a run that is ahead of the host. The host has already queued the kernels after the end of a loop
-// or of the run. These kernels then do nothing.
+// State of an asynchronous run. The host queues kernels before it knows that a loop or the run has ended. The
+// kernels that follow this end in the queue do nothing.
 typedef struct {
   hc_int64 skip;   // 0: kernels run; otherwise the reason why they do not
   hc_int64 notes;  // number of notes that the loop has written

@@ -1,6 +1,6 @@
-// Vectors for loops along a row in which values at neighbouring positions are shifts of one another. The code
-// assembles a shifted vector from two adjacent vectors instead of loading it across a cache line boundary.
-// Rounding is the same as in scalar code.
+// Vectors for loops along a row that use values at neighbouring positions. The code assembles a shifted
+// vector from two adjacent vectors instead of loading it across a cache line boundary. Rounding is the same
+// as in scalar code.
 #pragma once
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #if defined(__AVX512F__)
 #define HC_LANES_BYTES 64
 #else
-#define HC_LANES_BYTES 32  // two machine vectors if the machine has none of this width
+#define HC_LANES_BYTES 32  // two machine vectors if the machine has no vectors of this width
 #endif
 
 typedef double hc_lanes_double __attribute__((vector_size(HC_LANES_BYTES)));
@@ -65,9 +65,9 @@ static inline hc_lanes_float hc_lanes_fma(hc_lanes_float a, hc_lanes_float b, hc
 #endif
 }
 
-// Return lanes Step and following of `lower`, then the first lanes of `upper`.
+// Return the lanes of `lower` from number Step on, followed by the first lanes of `upper`.
 #if defined(__AVX512F__) && !defined(__clang__)
-// g++ would use a permutation, which needs a register for the indices of each step.
+// For a shuffle, g++ would use a permutation, which needs a register for the indices of each step.
 template <int Step>
 static inline hc_lanes_double hc_lanes_joined(hc_lanes_double lower, hc_lanes_double upper) {
   typedef long long bits __attribute__((vector_size(64)));

@@ -7,7 +7,7 @@
 // order, any blocking, and any number of threads and ranks. docs/decisions/0001-reproducible-summation.md
 // contains the proof and the error bound.
 //
-// A kernel writes part of a row of summands, of values to compare or of conditions, and deposits it:
+// A kernel writes a part of a row (summands, values to compare, or conditions), and deposits this part:
 //
 //   hc_sum_deposit(accumulator, row, n);    // or hc_min_, hc_max_, hc_count_, hc_value_deposit
 //
@@ -63,7 +63,7 @@ static inline hc_doubles hc_load_part(const double* x, int64_t n, double rest) {
 // --------------------------------------------------------------------------------------------- sum
 
 // Add the contribution of x to each bin, offset by the bits of the splitter, to high, middle and low. If x
-// does not fit the highest bin, the function sets a bit of `outside` above the lowest 39. T is double or
+// does not fit the highest bin, the function sets a bit of `outside` above its lowest 39 bits. T is double or
 // hc_doubles.
 template <class T, class W>
 static inline __attribute__((always_inline)) void hc_sum_split(const hc_splitter& s, T x, W& high, W& middle,
@@ -123,8 +123,8 @@ static inline void hc_sum_note(hc_accumulator* a, const double* x, int64_t n) {
   }
 }
 
-// Deposit any summands: raise the bins, record NaN and infinities, and scale if the splitter of the highest
-// bin would overflow. The rounding error of the scaling is below the lowest of the three bins.
+// Deposit summands of any size: raise the bins, record NaN and infinities, and scale if the splitter of the
+// highest bin would overflow. The rounding error of the scaling is below the lowest of the three bins.
 [[maybe_unused, gnu::noinline]] static void hc_sum_deposit_any(hc_accumulator* a, const double* x,
                                                                int64_t n) {
   const int64_t infinity = (int64_t)0x7FF << 52;
@@ -155,7 +155,8 @@ static inline void hc_sum_note(hc_accumulator* a, const double* x, int64_t n) {
 
 static inline hc_splitter hc_sum_open(const hc_accumulator* a) { return hc_sum_splitter(a->top); }
 
-// Close a loop of hc_sum_split over n < 2^24 summands. `row` contains the summands, in case one did not fit.
+// Close a loop of hc_sum_split over n < 2^24 summands. `row` contains the summands, for
+// the case that one of them did not fit the highest bin.
 static inline void hc_sum_close(hc_accumulator* a, const hc_splitter& s, uint64_t high, uint64_t middle,
                                 uint64_t low, uint64_t outside, const double* row, int64_t n) {
   if (outside >> 39 != 0 || a->top == HC_TOP_LAST)
@@ -179,7 +180,7 @@ static inline uint64_t hc_any_lanes(const uint64_t (&parts)[lanes]) {
   return any;
 }
 
-// Deposit n < 2^24 summands: the sum of a bin over the row must fit 63 bits.
+// Deposit n < 2^24 summands. With this limit, the sum of a bin over the row fits 63 bits.
 static inline void hc_sum_deposit(hc_accumulator* a, const double* x, int64_t n) {
   const hc_splitter s = hc_sum_open(a);
   uint64_t high, middle, low, outside;

@@ -34,7 +34,7 @@ static inline int64_t hc_padded_row(int64_t count, int64_t item) {
 }
 
 // Vector of the widest store of the machine. The intrinsics header would double the compile time of a kernel.
-// The type may alias, since rows of float are copied through it too.
+// The type may alias other types, since rows of float are also copied by this type.
 #if defined(__AVX512F__)
 typedef double hc_line __attribute__((vector_size(64), may_alias));
 #elif defined(__AVX__)

@@ -1,4 +1,5 @@
-// Parts of the Python module, in the order of their registration. Signatures contain types of earlier parts.
+// Parts of the Python module, in the order of their registration. The signatures of a part may
+// contain types that earlier parts register.
 #pragma once
 
 #include <nanobind/nanobind.h>

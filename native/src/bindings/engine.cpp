@@ -331,8 +331,8 @@ void bind_engine(nb::module_& m) {
           "Raises\n"
           "------\n"
           "RuntimeError\n"
-          "    If there is one rank. Otherwise, a failure ends all ranks, with 'rank R: reason' on standard\n"
-          "    error.")
+          "    A run on one rank fails. With several ranks, a failure ends all ranks, with 'rank R: reason'\n"
+          "    on standard error.")
       .def("progress", &BoundEngine::progress,
            "Return the passes of the outermost loops so far.\n\n"
            "Another thread may call this function during run().")
@@ -348,7 +348,8 @@ void bind_engine(nb::module_& m) {
   m.def("forget_stop", &forget_stop,
         "Clear a stop request that no run has processed yet. Return True if there was a request.");
   m.def("note_signals", &note_signals, "signals"_a,
-        "Install handlers that record these signals for `noted_signal`. `signal.signal` restores others.");
+        "Install handlers that record these signals for `noted_signal`.\n\n"
+        "`signal.signal` restores other handlers.");
   m.def("noted_signal", &noted_signal, "Return the last recorded signal, or 0 if there is none.");
   m.def("forget_signal", &forget_signal, "Clear the recorded signal.");
   m.def("stopping_signal", &stopping_signal,

@@ -91,7 +91,7 @@ size_t AsyncRun::period_of(const Loop& loop) const {
     }
     if (std::is_sorted(places.begin(), places.end())) return period;
   }
-  return 0;  // too long
+  return 0;  // the period is too long for a graph
 }
 
 std::string AsyncRun::run(double* scalars, Worker& worker, Team& team, const Listener& listener) {

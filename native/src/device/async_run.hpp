@@ -28,7 +28,7 @@ class AsyncRun {
  public:
   AsyncRun(Subdomain& subdomain, size_t scalars);
 
-  // Append operations, as to an engine. Scalar statements and conditions are kernels.
+  // Append operations, as the functions of Engine do. Scalar statements and conditions are kernels.
   void sweep(halocline::Sweep& sweep, std::vector<std::pair<uint32_t, uint32_t>> swaps);
   void scalars(const std::string& kernel);
   void stop(const std::string& kernel, const std::string& reason);
@@ -68,7 +68,7 @@ class AsyncRun {
   struct Loop {
     std::unique_ptr<Kernel> kernel;
     hc_loop plan;
-    size_t number, body, after = 0;  // operations: the first of the body, the first after the loop
+    size_t number, body, after = 0;  // loop number; operations: first of the body, first after the loop
     std::optional<size_t> around{};  // operation: the outer loop, whose body contains this loop
     std::vector<size_t> inside{};    // operations: the loops of the body, except loops in inner loops
     int64_t interval = 0;

@@ -51,7 +51,7 @@ CudaDevice::CudaDevice(int number, int index) : number_(number) {
                               std::to_string(attribute(kComputeCapabilityMinor));
   description_.local_memory = static_cast<size_t>(attribute(kMaxSharedMemoryPerBlock));
   description_.max_threads_per_block = static_cast<size_t>(attribute(kMaxThreadsPerBlock));
-  description_.parameters = 4096;  // the limit is higher only since CUDA 12.1 and sm_70
+  description_.parameters = 4096;  // the limit is higher only with CUDA 12.1 or newer on sm_70 or newer
   description_.units = attribute(kMultiprocessorCount);
   description_.doubles = description_.singles = true;  // true for all devices since 2010
   // Drivers without this attribute support shared events.
@@ -95,7 +95,7 @@ bool CudaDevice::reaches(const Device& other) {
   use();
   const Status status = library().enable_peer(peer_context, 0);
   if (status == kTooManyPeers)
-    return false;  // the number of peers is limited; copies also reach other devices
+    return false;  // the number of peers is limited; copies between other devices also work
   if (status != kPeerAccessAlreadyEnabled) check(status, "activation of peer access");
   return true;
 }

@@ -197,8 +197,8 @@ class CudaDevice : public Device {
     if (status != kSuccess) fail(status, label(), operation);
   }
 
-  // Released events are reused, since steps need many events, and the creation of an event takes longer than
-  // its record.
+  // Released events are reused, since steps need many events, and creating an event takes longer than
+  // recording it.
   EventOfStream take_event() const;
   void recycle_event(EventOfStream event) const noexcept;
 

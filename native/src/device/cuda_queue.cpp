@@ -81,7 +81,7 @@ std::string in_words(const std::array<uint32_t, 3>& counts) {
 }
 
 constexpr size_t kReadEvery = 64;     // number of traced commands between two readings of times
-constexpr double kLongElapsed = 1.0;  // seconds; for longer times, the float is less accurate than the event
+constexpr double kLongElapsed = 1.0;  // seconds; for longer times, the float of CUDA is too inaccurate
 
 }  // namespace
 

@@ -129,7 +129,7 @@ struct Rows {
   size_t offset, pitch, bytes, count;
 
   size_t end() const { return count == 0 ? offset : offset + (count - 1) * pitch + bytes; }
-  // Return rows of the same number and size that are contiguous, from offset `from`.
+  // Return the same number of rows of the same size, contiguous from offset `from` on.
   Rows dense(size_t from) const { return {from, bytes, bytes, count}; }
 };
 

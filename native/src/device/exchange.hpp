@@ -31,7 +31,7 @@ class Exchange {
   // Send packed messages and queue the unpacking of messages that have arrived.
   void progress(int thread);
 
-  // Return true if rows are copied, instead of packed and unpacked by kernels.
+  // Return true if messages are copied row by row, instead of packed and unpacked by kernels.
   bool copies_rows() const;
   // Bit mask. Bit m is set if the unpacking of receive m is queued.
   uint32_t arrived() const { return arrived_; }
@@ -48,7 +48,7 @@ class Exchange {
   struct Packet {
     Message message;
     size_t bytes = 0;
-    std::unique_ptr<Buffer> buffer{};  // empty: the buffer of the link
+    std::unique_ptr<Buffer> buffer{};  // empty: the message uses the buffer of the link
     std::unique_ptr<Pinned> staged{};
     size_t launch = 0;
     struct Box {

@@ -84,7 +84,7 @@ class ClPinned : public Pinned {
   void* data_ = nullptr;
 };
 
-// Zero pattern to fill a range. Wide patterns are faster, but must divide the range.
+// Zero pattern to fill a range. Wide patterns are faster, but their size must divide the size of the range.
 struct Zeros {
   alignas(64) std::byte pattern[64]{};
   size_t width = sizeof pattern;

@@ -56,7 +56,7 @@ size_t ClDevice::free_memory() const {
 std::unique_ptr<Buffer> ClDevice::allocate(size_t bytes) {
   if (bytes > free_memory()) throw out_of_memory(bytes);
   if (bytes > largest_buffer_) {
-    throw OutOfMemory("a buffer on " + state_->label + " (with a maximum size per buffer)", bytes,
+    throw OutOfMemory("a buffer on " + state_->label + " (limited by the maximum size of a buffer)", bytes,
                       largest_buffer_, kLessMemory);
   }
   cl::Int error = cl::kSuccess;

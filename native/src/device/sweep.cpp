@@ -156,7 +156,8 @@ void Sweep::start() {
   if (rank_.messages) copy_halos();
   for (const auto& part : parts_) {
     Queue& computing = part->subdomain.compute_queue();
-    // Packing must finish before the patches occupy the device and overwrite the cells that it reads.
+    // Packing must finish before the patches occupy the device and overwrite the cells that
+    // packing reads.
     if (part->exchange && part->exchange->packed()) computing.wait(part->exchange->packed());
     if (rank_.messages && part->copied) computing.wait(part->copied);
     if (!rank_.kernels) continue;

@@ -25,7 +25,7 @@ struct Result {
   std::vector<double> history;     // one row of `columns` scalars per pass
   size_t columns = 0;
   bool stopped = false;  // any rank requested a stop, even if too late for this run; equal on all ranks
-  bool stopped_process = false;  // the request was for all engines of a process, for example by a signal
+  bool stopped_process = false;  // the request applied to all engines of a process, for example a signal
   double seconds = 0;            // time of the run, maximum over the ranks
   double loop_seconds = 0;
   double compute = 0, exchange = 0, reduction = 0;  // seconds of the first thread of this rank

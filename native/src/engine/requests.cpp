@@ -7,7 +7,7 @@ namespace halocline {
 namespace {
 
 std::atomic<int> stop{0};      // see stop_requested
-std::atomic<int> followed{0};  // last request that was followed or cleared, in the same encoding
+std::atomic<int> followed{0};  // last request that was followed or cleared, in the encoding of `stop`
 std::atomic<int> last_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free, "signal handlers need lock-free flags");
 

@@ -156,8 +156,8 @@ Result Engine::run(const RunSettings& settings) {
 }
 
 void Engine::finish_devices() noexcept {
-  // The caller may free memory that queued work still uses. In addition, the flag by which kernels are
-  // skipped must be cleared before the next run.
+  // Queued work must end first, since the caller may free memory that this work uses. In addition, the flag
+  // by which kernels are skipped must be cleared before the next run.
   for (const auto& subdomain : devices_) {
     try {
       subdomain->finish();

@@ -14,7 +14,7 @@ namespace halocline {
 
 namespace {
 
-// A signal contains the position of the payload in the window of the sender, in cache lines, and the number
+// A signal contains the position of the payload in the window of the sender (in cache lines) and the number
 // of bytes. An alternating bit distinguishes the signal from the previous signal in the same mailbox.
 constexpr size_t kLine = 64;
 constexpr uint64_t kTurn = uint64_t{1} << 63;

@@ -93,7 +93,7 @@ void Communicator::abort(const std::string& reason) const {
 }
 
 void Communicator::abort_after_wait(double seconds, const std::string& something) const {
-  // The limits of other ranks may expire later, since they may begin to wait some sweeps later.
+  // The limits of other ranks may expire later, since these ranks may begin to wait some sweeps later.
   const double patience = std::max(3.0, 0.1 * seconds);
   RollCall roll(*this, something);
   roll.receive_reports(patience);

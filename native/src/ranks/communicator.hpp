@@ -8,8 +8,9 @@
 
 namespace halocline {
 
-// Duplicate of a communicator for the engine. It is created once, stored as an attribute of the communicator,
-// and freed with the communicator. The creation and deletion of engines then needs no collective call.
+// Duplicate of a communicator for the engine. The duplicate is created once, stored as an attribute of the
+// original communicator, and freed with the original. The creation and deletion of engines then needs no
+// collective call.
 class Communicator {
  public:
   // Collective at the first use of `parent`. Throws std::runtime_error if MPI is not running.
@@ -18,7 +19,7 @@ class Communicator {
   MPI_Comm handle() const { return handle_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
-  // Largest tag of messages. The next tag is for roll calls.
+  // Largest tag of messages. The next larger tag is reserved for roll calls.
   int largest_tag() const { return largest_tag_; }
   int roll_call_tag() const { return largest_tag_ + 1; }
   // Permission of a thread to call MPI now. Depending on the thread level of MPI, any thread may call MPI at

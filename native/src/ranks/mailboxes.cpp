@@ -27,8 +27,8 @@ int release_one(MPI_Comm, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
-// Windows must be freed before MPI is finalized. MPI_Finalize begins by freeing the attributes of
-// MPI_COMM_SELF.
+// Delete callback of an attribute of MPI_COMM_SELF. MPI_Finalize begins with these callbacks, so the windows
+// are freed before MPI is finalized.
 int release_all(MPI_Comm, int, void*, void*) {
   for (Mailboxes* mailboxes : all()) mailboxes->release();
   return MPI_SUCCESS;
@@ -89,7 +89,7 @@ size_t Mailboxes::payloads() const { return in_lines(2 * entries_ * boxes_ * siz
 void Mailboxes::reserve(size_t subdomains, const MailboxPlan& plan) {
   constexpr size_t kDirections = 27;
   // Sender and receiver compute offsets from the number of entries. This number must therefore be equal on
-  // all ranks: it is determined by the rank with most subdomains.
+  // all ranks: it is determined by the rank with the most subdomains.
   uint64_t most = subdomains;
   communicator_.check(MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_UINT64_T, MPI_MAX, communicator_.handle()),
                       "MPI_Allreduce");

@@ -24,8 +24,8 @@ struct MailboxPlan {
 
 // Mailboxes of a communicator, after P. Mendygral et al., WOMBAT (2017), Section 4.1.1. There is one MPI
 // window per communicator, with one passive-target epoch that lasts as long as the window. The window begins
-// with signals of 8 bytes. They signal messages that are ready at a neighbour, and messages that a neighbour
-// has taken. The payloads follow, in the window of their sender.
+// with signals of 8 bytes. A signal announces a message that is ready at a neighbour, or a message that a
+// neighbour has taken. The payloads follow the signals, each in the window of the sender.
 //
 // Only one side writes a signal, and the reader never resets it. The reader recognises a new signal by a
 // number that differs from the previous one. A reset would be unsafe: MPI may still be writing when the new

@@ -57,7 +57,7 @@ struct Subdomain {
   Signals signals;          // empty if no neighbour is in another process of the node
   std::vector<Loan> loans;  // loans of all sweeps of the engine
 
-  // Return true if the reader has read `times` messages.
+  // Return true if the reader has read at least `times` messages.
   bool returned(const Loan& loan, uint64_t times) const {
     return loan.reader->released(loan.direction).load(std::memory_order_acquire) >= times;
   }
@@ -66,7 +66,7 @@ struct Subdomain {
   }
 };
 
-// Subdomain of another process of the node, with the views of this process.
+// Subdomain of another process of the node, with views of its memory in this process.
 struct Neighbour {
   int rank;
   Storages storages;
@@ -89,7 +89,7 @@ struct Rank {
   MailboxPlan mailbox_plan{};
   std::unique_ptr<Trace> messages_trace{};  // events of messages in the current run, if traced
   Trace* launches_trace = nullptr;          // events of the thread that queues work of devices
-  // Settings of the current run. One of them is false if the other part is measured alone.
+  // Settings of the current run. `messages` or `kernels` is false if the other is measured alone.
   bool messages = true, kernels = true;
   bool overlap = true;             // patches that need no message run before all messages have arrived
   Mailboxes* mailboxes = nullptr;  // mailboxes of the communicator
@@ -102,7 +102,7 @@ struct Rank {
       false;  // scalars of the current run are newer on a device than on the host (device::AsyncRun)
 
   bool alone() const { return !communicator || communicator->size() == 1; }
-  // Return the number itself. Throws std::invalid_argument if there is no such storage or scalar.
+  // Return the number. Throws std::invalid_argument if no storage or scalar has this number.
   uint32_t check_storage(int64_t number) const;
   size_t check_scalar(int64_t number) const;
 };

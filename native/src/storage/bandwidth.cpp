@@ -20,7 +20,7 @@ constexpr int64_t kBlock = 64;  // doubles; the share of each thread is a multip
 // to one page would delay loads from other pages (4K aliasing).
 constexpr size_t kOffset = 2048;
 
-// Not inlined, since a compiler might merge several passes.
+// Not inlined, since the compiler might otherwise merge several passes.
 [[gnu::noinline]] void triad(double* a, const double* b, double s, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) a[i] += s * b[i];

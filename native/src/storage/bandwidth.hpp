@@ -11,7 +11,7 @@ namespace halocline {
 // any pass. The time of the passes is therefore only memory time, even if several processes measure at once.
 class Streams {
  public:
-  // Both arrays together have `bytes`. Throws std::invalid_argument and OutOfMemory.
+  // Both arrays together have `bytes` bytes. Throws std::invalid_argument and OutOfMemory.
   Streams(int threads, size_t bytes);
 
   // Run a number of passes and return the bytes that were transferred between memory and processor.

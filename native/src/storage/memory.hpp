@@ -59,7 +59,7 @@ class Memory {
   Handle handle() const;
 
   // Create huge pages for shared memory, before its pages are touched. Each of `threads` threads calls this
-  // function, which places the pages of its share on the memory of this thread (first touch).
+  // function, which places the pages of its share in the memory of its NUMA node (first touch).
   void place_pages(int thread, int threads) const;
 
   bool placed = false;  // the pages were touched by the threads that work on them

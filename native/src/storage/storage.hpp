@@ -57,9 +57,9 @@ class Storage {
   // Exchange the memory of two storages, which must have the same layout.
   void swap(Storage& other) noexcept;
 
-  // Touch every page of a box without changing a value, so that the pages are placed on the memory of the
-  // calling thread (first touch). A box at the boundary of the subdomain includes the adjacent halo. Several
-  // threads may call this function at once.
+  // Touch every page of a box without changing a value. The system then places the pages in the memory of the
+  // NUMA node of the calling thread (first touch). A box at the boundary of the subdomain includes the
+  // adjacent halo. Several threads may call this function at once.
   void touch(Index lo, Index hi) const;
 
  private:

@@ -170,7 +170,7 @@ void HostSweep::start() {
       for (BoundFill& fill : *fills) fill.call.bind();
     }
     part->closing.start();
-    // This must precede the start of the exchange, which creates new loans.
+    // The list of earlier loans must be complete before the exchange starts and creates new loans.
     part->owed.clear();
     for (const Loan& loan : part->subdomain.loans) {
       const uint64_t lent_count = part->subdomain.lent_count(loan);

@@ -106,7 +106,7 @@ class HostSweep : public Sweep {
     const Call* kernel;
     const hc_box* box;
     EventKind kind;
-    int32_t number;  // number of the patch or halo box among those of all subdomains
+    int32_t number;  // number among the patches, or among the halo boxes, of all subdomains
     uint32_t part;   // number of its subdomain
   };
   // Task of the opening chain: its kind, subdomain and number.

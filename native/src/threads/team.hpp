@@ -68,8 +68,8 @@ class Team {
   void publish() { published_.fetch_add(1, std::memory_order_release); }
   // Wait for the piece of work after number `previous` and return its number. All other threads call it.
   uint32_t await(uint32_t previous) const;
-  // Wait for the child threads in the tree and call merge(thread) for each of them. All threads call it at
-  // the end of piece of work `number`. The first thread returns after all threads have joined.
+  // Wait for the child threads in the tree and call merge(thread) for each of them. All threads call this
+  // function at the end of piece of work `number`. The first thread returns after all threads have joined.
   template <typename Merge>
   void join(int thread, uint32_t number, Merge&& merge) {
     for (int below = kArity * thread + 1; below <= kArity * thread + kArity && below < size_; ++below) {

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 GROUP = "zarr.json"  # name of the metadata file of a group or array
-# lossless; after the byte shuffle, exponents are adjacent, and Zstandard compresses these similar bytes well
+# lossless; the byte shuffle places the exponents of all numbers next to each other, and Zstandard compresses
+# these similar bytes well
 COMPRESSION = {"name": "blosc", "configuration": {
     "cname": "zstd", "clevel": 1, "shuffle": "shuffle", "blocksize": 0,
 }}  # fmt: skip
@@ -84,7 +85,7 @@ class ArraySpec:
 
     @property
     def row_size(self) -> int:
-        """Number of elements per time, for an array whose first axis is time."""
+        """Number of elements at each output time, for an array whose first axis is time."""
         return prod(self.shape[1:])
 
     @property
@@ -125,7 +126,9 @@ def narrowed(values: NDArray[Any], dtype: str) -> tuple[NDArray[Any], int]:
 
 
 def group_metadata(attributes: Mapping[str, Any], specs: Mapping[str, ArraySpec]) -> dict[str, Any]:
-    """Return the content of `zarr.json` of a group, which repeats the metadata of its arrays.
+    """Return the content of the file `zarr.json` of a group.
+
+    This file repeats the metadata of all arrays of the group.
 
     Parameters
     ----------
@@ -260,7 +263,7 @@ def create_all(
 
 
 def attach(folder: Path, spec: ArraySpec, threads: Any = None) -> StoredArray:
-    """Open an existing array with a known description for writing."""
+    """Open an existing array, whose description is known, for writing."""
     return _opened(folder, threads, metadata=spec.metadata, open=True, assume_metadata=True)
 
 
@@ -310,7 +313,7 @@ def why_not_written(error: Exception) -> str:
     return match[1] if match else _cause(error)
 
 
-BUFFERS = 256 << 20  # maximum size of the chunks that wait to be written, in bytes
+BUFFERS = 256 << 20  # maximum total size of the chunks that wait to be written, in bytes
 
 
 @dataclass(frozen=True)
@@ -336,7 +339,7 @@ class WritingCost:
 
 
 class Writer:
-    """Writer of chunks in the background of a run, with a limit on the size of the waiting chunks.
+    """Background writer for the chunks of a run, with a limit on the total size of the waiting chunks.
 
     Parameters
     ----------
@@ -344,7 +347,8 @@ class Writer:
         Function that opens an existing array, such as `halocline.archive.arrays.attach`. The method `write`
         of the array returns a future, like `halocline.archive.arrays.StoredArray.write`.
     max_pending_bytes : float
-        Maximum size of the waiting chunks, in bytes. A call of `write` waits if its chunk exceeds this size.
+        Maximum total size of the waiting chunks, in bytes. A call of `write` waits until its chunk fits into
+        this limit, or until no other chunk waits.
 
     Attributes
     ----------
@@ -376,7 +380,7 @@ class Writer:
         while self._pending and self._pending_size + values.nbytes > self.max_pending_bytes:
             self._await_one()
         began = perf_counter()
-        future = array.write(lo, values)  # arrays on I/O ranks have their own buffer limit
+        future = array.write(lo, values)  # may wait, because arrays on I/O ranks have a separate buffer limit
         self.waited += perf_counter() - began
         self._pending.append((values.nbytes, lo[0], future, array))
         self._pending_size += values.nbytes

@@ -1,4 +1,4 @@
-"""Reader of stores and their arrays, which reports damage before any value is used."""
+"""Reader for stores and their arrays; it reports damage before a caller receives any value."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from halocline.native import native
 
 FACTS = "halocline"  # attribute of a group with the facts that Halocline records
 KIND = "output"
-TIME, STEP = "time", "step"  # dimensions that arrays grow along; STEP if the program has no time
+TIME, STEP = "time", "step"  # dimensions along which arrays grow; STEP if the program has no time
 GROWING = (TIME, STEP)
 POINT = "point"  # dimension of values at single points
-UNNAMED = "axis"  # prefix of the name of an axis without a name; a number follows
+UNNAMED = "axis"  # prefix of the names that Halocline gives to unnamed axes; a number follows
 RESTORE = "Restore the file from a copy of the store"
 SMALL = 256 << 20  # maximum size of a read without a check of the available memory, in bytes
 TEXT = 200  # maximum length of a metadata text in a message, in characters
@@ -73,7 +73,7 @@ class ArrayInfo:
 
     @property
     def growing(self) -> str | None:
-        """Dimension along which a run appends, "time" or "step"; None for an array that does not grow."""
+        """Dimension along which a run extends the array, "time" or "step"; None if the array is fixed."""
         return next((dimension for dimension in GROWING if dimension in self.dimensions), None)
 
     @property
@@ -83,7 +83,7 @@ class ArrayInfo:
 
     @property
     def times(self) -> int:
-        """Number of times; 1 for an array that does not grow."""
+        """Number of output times; 1 for an array that does not grow."""
         return 1 if self.growing is None else self.count(self.growing)
 
     @property
@@ -181,10 +181,10 @@ def open_array(
     info : ArrayInfo
         Description of the array in the group metadata.
     complete : bool
-        True for an array that Halocline wrote: every chunk is stored, and the group repeats all of its
-        metadata. Other programs do not write chunks whose elements all have the fill value.
+        True for an array that Halocline wrote: every chunk is stored, and the group repeats all metadata of
+        the array. Other programs do not write chunks whose elements all have the fill value.
     rows : (int, int), optional
-        Half-open range of times whose chunks are checked; by default all times.
+        Half-open range of the time indices whose chunks are checked; by default all times.
 
     Raises
     ------
@@ -212,7 +212,7 @@ def open_array(
         array = arrays.read(folder)
     except InputError as error:
         raise damaged(file, str(error).removeprefix(f"{folder} cannot be read: ")) from None
-    # the loop above compares the shapes; other programs may change the keys in _FREE in the array only
+    # the loop above compares the shapes; other programs may change the keys in _FREE only in the array file
     mismatch = difference(disk_info.metadata, info.metadata, {"shape"} if complete else {"shape", *_FREE})
     if mismatch is not None:
         raise _contradiction(file, store, *mismatch)
@@ -277,7 +277,7 @@ def check_chunks(store: Path, info: ArrayInfo, rows: tuple[int, int] | None = No
     Parameters
     ----------
     rows : (int, int), optional
-        Half-open range of times whose chunks are checked; by default all times.
+        Half-open range of the time indices whose chunks are checked; by default all times.
     """
     folder, lo, hi = store / info.name, [0] * len(info.shape), list(info.shape)
     if rows is not None and info.growing is not None:
@@ -401,7 +401,7 @@ class Store:
         }
 
     def _check_arrays(self) -> None:
-        """Raise InputError if a Halocline store lacks an array, or if sizes of a dimension differ."""
+        """Raise InputError if a Halocline store lacks an array, or if sizes along a dimension differ."""
         if not self.facts:
             return
         contents = self.facts.get("contents")
@@ -447,7 +447,7 @@ class Store:
 
     @property
     def results(self) -> list[str]:
-        """Names of the variables, without the work arrays of a program such as those of its scheme."""
+        """Names of the variables, except work arrays of the program, such as the arrays of its scheme."""
         return [name for name in self.variables if not self._fields.get(name, {}).get("work")]
 
     @property
@@ -476,7 +476,7 @@ class Store:
 
     @property
     def steps(self) -> NDArray[np.int64] | None:
-        """Step of each time; None for a store without steps."""
+        """Step at each output time; None for a store without steps."""
         return self._line(STEP)
 
     def coordinates(self, dimension: str, info: ArrayInfo) -> NDArray[np.float64]:
@@ -598,7 +598,7 @@ class Store:
     def _missing(
         self, info: ArrayInfo, lo: Sequence[int], hi: Sequence[int]
     ) -> list[tuple[str, tuple[slice, ...]]]:
-        """Return the names of chunk files that do not exist, each with its index range in the values.
+        """Return the names of missing chunk files, each with the index range of its chunk in the values.
 
         Other programs do not write chunks that contain only the fill value. A read returns the fill value for
         these chunks.
@@ -619,7 +619,7 @@ class Store:
         Raises
         ------
         InputError
-            Halocline wrote the store with coordinates, which are lost.
+            Halocline wrote the store with coordinates, but these coordinates are lost.
         """
         # if a field of a checkpoint has the name of an axis, the axis has no coordinates
         if self.facts and dimension != POINT and dimension not in self._fields:

@@ -1,4 +1,4 @@
-"""Output stores with arrays that grow with time; readers find only complete times."""
+"""Output stores with arrays that grow with time; readers find only output times with complete data."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from halocline.archive.reader import (
 )
 from halocline.errors import InputError, RunError
 
-SYNCS = 16  # files that are synced at the same time
+SYNCS = 16  # maximum number of files that are synced at the same time
 FORMAT = 1
-ROWS = 1024  # maximum number of times in a chunk
-CHUNK = 8 << 20  # maximum size of a chunk with more than two times, in bytes
+ROWS = 1024  # maximum number of output times in a chunk
+CHUNK = 8 << 20  # maximum size of a chunk with more than two output times, in bytes
 
 
 class Series:
@@ -45,12 +45,12 @@ class Series:
     path : path
     growing : mapping of str to ArraySpec
         Arrays that grow along their first axis (time or step), with initial length 0 of this axis. Arrays
-        with several times per chunk are called columns; `commit` writes their values.
+        with several output times per chunk are called columns; `commit` writes the values of columns.
     fixed : mapping of str to (ArraySpec, array)
         Other arrays, such as coordinates.
     described : mapping
-        Further facts in JSON form. A run continues a store only if these facts and the arrays of the store
-        agree with those of the run.
+        Further facts in JSON form. A run continues an existing store only if the facts and arrays in that
+        store agree with the facts and arrays of the run.
     run : str
         Identifier of the run that writes the store; only this run continues it.
     attributes : mapping
@@ -95,11 +95,11 @@ class Series:
         self._continued: Store | None = None  # store that this run continues, as `check` read it
 
     def specs(self, count: int) -> dict[str, ArraySpec]:
-        """Return the growing arrays, including time and step, with the given number of times."""
+        """Return the specifications of growing arrays, including time and step, for `count` output times."""
         return {name: replace(spec, shape=(count, *spec.shape[1:])) for name, spec in self._growing.items()}
 
     def _all(self, count: int) -> dict[str, ArraySpec]:
-        """Return all arrays, with the given number of times."""
+        """Return the specifications of all arrays, for `count` output times."""
         return {**self.specs(count), **{name: spec for name, (spec, _) in self.fixed.items()}}
 
     def check(self, *, overwrite: bool, before: tuple[int, int] = (0, 0)) -> bool:
@@ -110,7 +110,7 @@ class Series:
         overwrite : bool
             True if output of another run may be removed.
         before : (int, int)
-            A step, and the required number of times in the store up to this step.
+            A step, and the number of output times that the store must contain up to this step.
 
         Raises
         ------
@@ -167,7 +167,7 @@ class Series:
             Number of rows up to that step when the checkpoint was written.
         """
         row_count = 0
-        if store.arrays:  # without arrays, the process that created the store died early
+        if store.arrays:  # if there are no arrays, the process that created the store died early
             visible_count = store.arrays[STEP].times if STEP in store.arrays else 0  # published times
             group, expected = self.path / arrays.GROUP, self._all(visible_count)
             if {*store.arrays} != {*expected}:
@@ -181,8 +181,8 @@ class Series:
             row_count = self._count(store, step)
         if row_count < count:
             raise InputError(
-                f"{self.path} contains {row_count} output times up to step {step}. The checkpoint "
-                f"expects {count}, because a run from an older checkpoint has removed the others. "
+                f"{self.path} contains {row_count} output times up to step {step}, but the checkpoint "
+                f"expects {count}. A run from an older checkpoint has removed the missing times. "
                 "Restart from an older checkpoint, or choose another path."
             )
         for name, info in store.arrays.items():
@@ -199,7 +199,7 @@ class Series:
                 array.read((row_count // rows * rows, *(0 for _ in space)), (row_count, *space))
 
     def open(self, step: int, note: Mapping[str, Any]) -> int:
-        """Create the store in an existing folder or continue it, and return its number of times.
+        """Create the store in an existing folder or continue it, and return its number of output times.
 
         A call of `check` must precede this call.
 
@@ -241,7 +241,7 @@ class Series:
         return count
 
     def _count(self, store: Store, step: int) -> int:
-        """Return the number of published times up to a step."""
+        """Return the number of published output times up to a step."""
         steps = store.steps
         if steps is None or not steps.size:
             return 0
@@ -249,14 +249,16 @@ class Series:
         return int(np.cumprod(rising & (steps <= step)).sum())
 
     def commit(self, first: int, rows: NDArray[Any]) -> None:
-        """Publish further times to readers. All arrays except columns must already be on disk.
+        """Publish further output times to readers.
+
+        The values of all arrays except columns must already be on disk.
 
         Parameters
         ----------
         first : int
-            Number of times before the call.
+            Number of published output times before the call.
         rows : array (times, 2 + numbers)
-            Time, step, and the numbers of the columns in order.
+            Time, step, and the values of the columns in order.
 
         Raises
         ------
@@ -325,7 +327,7 @@ class Series:
                 yield file, int(number)
 
     def _show(self, count: int, specs: Mapping[str, ArraySpec] | None = None) -> None:
-        """Write the metadata for a number of times. The group metadata, which readers open, is last."""
+        """Write the metadata for `count` output times, and last the group metadata, which readers open."""
         if specs is None:
             for name, spec in self.specs(count).items():
                 write_json(self.path / name / arrays.GROUP, spec.metadata, synced=False)
@@ -335,12 +337,12 @@ class Series:
 
 
 def rows_of(width: int, itemsize: int) -> int:
-    """Return the number of times in a chunk of an array.
+    """Return the number of output times in a chunk of an array.
 
     Parameters
     ----------
     width : int
-        Number of elements at each time.
+        Number of elements at each output time.
     itemsize : int
         Size of an element, in bytes.
     """

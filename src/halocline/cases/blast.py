@@ -53,7 +53,10 @@ def check(sim, record):
     floors = sum(record.events[name]["count"] for name in ("density floor", "pressure floor"))
     checks.append(
         hc.Check(
-            "floors", floors, maximum=0, about="number of cells raised to the floor of density or pressure"
+            "floors",
+            floors,
+            maximum=0,
+            about="number of cells in which density or pressure was raised to its floor",
         )
     )
     if state is not None:
@@ -74,10 +77,12 @@ def check(sim, record):
 def burst(sim, record, state):
     """Return the check of the kinetic energy, relative to the initial excess heat of the sphere.
 
-    The excess is relative to the heat of the surrounding gas. At first, pressure accelerates the gas
+    The excess heat is the heat above that of the surrounding gas. At first, pressure accelerates the gas
     uniformly. Therefore the kinetic energy grows as the square of time until the end of the case.
     """
-    if pressure < USUAL_PRESSURE:  # kinetic energy is proportional to pressure², and heat to pressure
+    # For lower pressures, the bound does not apply: kinetic energy is proportional to pressure², but heat to
+    # pressure.
+    if pressure < USUAL_PRESSURE:
         reason = f"no bound is known for pressure = {pressure:g}, below {USUAL_PRESSURE:g}"
         return hc.Check.not_compared("kinetic energy", reason)
     before = record.series[0]

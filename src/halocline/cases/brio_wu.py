@@ -1,4 +1,4 @@
-"""Ideal MHD with shocks: a shock tube with a compound wave, a slow shock with an attached rarefaction.
+"""Ideal MHD with shocks: a shock tube with a compound wave (a slow shock with an attached rarefaction).
 
 Source: Mendygral et al. 2017, ApJS 228, 23, Section 6.4; Brio and Wu 1988, J. Comput. Phys. 75, 400.
 """

@@ -100,9 +100,11 @@ def profile(sim):
 def scatter(shape, values):
     """Return the largest difference of values between cells of the same phase.
 
-    In exact arithmetic, all cells of the same phase have the same value. They differ only by rounding errors.
+    In exact arithmetic, all cells of the same phase have the same value. In floating point, their values
+    differ by rounding errors.
     """
-    # An axis has one period. The phase of a cell is the sum of index / number of cells over all axes.
+    # The phase increases by one period along each axis. The phase of a cell is the sum of index / number of
+    # cells over all axes.
     parts = math.lcm(*shape)
     steps = [np.arange(n) * (parts // n) for n in shape]
     phase = sum(np.meshgrid(*steps, indexing="ij")) % parts

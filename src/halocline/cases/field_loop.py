@@ -1,7 +1,7 @@
 """Ideal MHD: a weak magnetic field loop that the flow carries twice through a periodic box.
 
 In 2D, the axis of the loop is along z. In 3D, the loop is a cylinder along (-1, 0, 2)/√5. The distance
-between its periodic images is 2/√5 (Gardiner and Stone 2008, Section 6.1).
+between the periodic images of the cylinder is 2/√5 (Gardiner and Stone 2008, Section 6.1).
 
 Source: Mendygral et al. 2017, ApJS 228, 23, Section 6.7; Gardiner and Stone 2005 and 2008.
 """
@@ -96,8 +96,9 @@ def check(sim, record):
         lowest, most = max(0.0, 1.0 - LOST * smeared), 1.0 + grid.rounding(1e-12)
         about = "relative to the initial magnetic energy"
         checks.append(hc.Check("magnetic energy", energy, minimum=lowest, maximum=most, about=about))
-        least = SMEARED * min(1.0, sim.time)  # a smaller difference means that the loop has not moved
-        about = "difference of the field from a loop that moves with the gas, relative to its sum"
+        # The scheme smears a loop that moves. A smaller difference means that the loop has not moved.
+        least = SMEARED * min(1.0, sim.time)
+        about = "difference from the field of a loop that moves with the gas, relative to this field"
         most = min(1.0, APART * smeared)
         checks.append(hc.Check("loop advection", difference, minimum=least, maximum=most, about=about))
     if axes == 2:

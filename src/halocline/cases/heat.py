@@ -10,7 +10,7 @@ import halocline as hc
 steps = 100  # for measurements
 shape = hc.cells(64, 64, 64, also=[(64,), (64, 64)])
 kappa = hc.setting("kappa", 1.0, "length²/time", "thermal diffusivity", above=0.0)
-dt = hc.setting("dt", 0.0, "time", "time step; 0 for 0.1 h² / (axes kappa)", minimum=0.0)
+dt = hc.setting("dt", 0.0, "time", "time step; 0: 0.1 h² / (kappa · number of axes)", minimum=0.0)
 
 grid = hc.Grid(shape, extent=tuple(n / shape[0] for n in shape), periodic=True)
 T = grid.field("T")

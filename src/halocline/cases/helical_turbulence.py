@@ -34,7 +34,7 @@ values = mhd.settings(physics, SAMPLE, nu=5e-3, eta=5e-3)
 grid = hc.Grid(shape, extent=(2 * math.pi,) * len(shape), periodic=True)
 gas = mhd.MHD(grid, physics)
 forcing = mhd.Forcing(kmin, kmax)
-forcing.vectors(grid)  # raises an error for unsuitable numbers
+forcing.vectors(grid)  # raises InputError for unsuitable kmin or kmax
 dt, limit = mhd.stepping(gas, **step_control)
 key_diagnostics = ("u_rms", "B_rms", "E_kin", "E_mag", "kinetic_helicity", "magnetic_helicity")
 ends = ()

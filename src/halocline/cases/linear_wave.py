@@ -27,14 +27,14 @@ kind = hc.setting(
     words=MAGNETIC + HYDRODYNAMIC,
 )
 direction = hc.setting(
-    "direction", 1, "1", "1: along the wave vector, -1: against it; waves that the gas carries: 1",
+    "direction", 1, "1", "1: along the wave vector, -1: against it; only 1 for waves that move with the gas",
     minimum=-1, maximum=1, whole=True,
 )  # fmt: skip
 amplitude = hc.setting("amplitude", 1e-6, "1", "amplitude of the wave", above=0.0, origin=PAPER)
 values = mhd_tvd.settings()
 
 if direction == 0:
-    raise hc.InputError("direction is 0; expected 1, along the wave vector, or -1, against it")
+    raise hc.InputError("direction is 0; expected 1 (along the wave vector) or -1 (against it)")
 if direction < 0 and kind in CARRIED:
     raise hc.InputError(
         f"direction is -1, but wave {kind} moves with the gas, along the wave vector; expected 1"
@@ -55,7 +55,7 @@ def wave(kind, upward, gamma):
 
     The gas has v_x = 1 for shear and entropy waves. For all other waves, it is at rest. (The paper states the
     opposite, but a shear wave in gas at rest would not move.) The eigenvectors are those of Roe and Balsara
-    1996. The density of fast waves is ρ α_f, and that of slow waves is ρ α_s.
+    1996. Their density component is ρ α_f for fast waves and ρ α_s for slow waves.
     """
     rho, p, u = 1.0, 0.6, 1.0 if kind in CARRIED else 0.0
     across, By, Bz = (1.0, math.sqrt(2.0), 0.5) if kind in MAGNETIC else (0.0, 0.0, 0.0)

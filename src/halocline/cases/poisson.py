@@ -15,7 +15,7 @@ method = hc.setting(
     "method",
     "cg-fused",
     "1",
-    "cg: conjugate gradients as in the report; cg-fused: the same method in two sweeps over memory",
+    "cg: conjugate gradients as in the UMBC report; cg-fused: the same with two sweeps per iteration",
     words=("cg", "cg-fused"),
 )
 rtol = hc.setting(

@@ -18,7 +18,7 @@ SOD = "Sod 1978"
 steps = 150
 shape = hc.cells(512)
 left, p_left, right, p_right = (
-    hc.setting(name, default, unit, f"at x {side} 1/2 at the start", above=0.0, origin=SOD)
+    hc.setting(name, default, unit, f"initial value at x {side} 1/2", above=0.0, origin=SOD)
     for name, default, unit, side in (
         ("density_left", 1.0, "mass/length³", "<"),
         ("pressure_left", 1.0, "mass/(length time²)", "<"),
@@ -44,7 +44,7 @@ def start(sim):
     # Fraction of the right state. High-order differences need an initial state that the grid resolves.
     thickness = width * 2 * LENGTH / shape[0]
     share = 0.5 + 0.5 * hc.tanh((abs(grid.x) - LENGTH / 2) / thickness)
-    # density and pressure, divided by those on the left
+    # density and pressure, relative to the values on the left
     rho, p = 1.0 + (right / left - 1.0) * share, 1.0 + (p_right / p_left - 1.0) * share
     for field in gas.fields:
         sim[field] = 0.0

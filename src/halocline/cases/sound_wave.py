@@ -49,7 +49,7 @@ def sound_mode(values, k):
 
 
 def round_complex(number):
-    """Return a complex number rounded to 12 digits.
+    """Return a complex number with both parts rounded to 13 significant digits.
 
     The last digits of NumPy's results depend on the processor, but the rounded number does not.
     """

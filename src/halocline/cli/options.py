@@ -22,7 +22,7 @@ from halocline.run.output.every import Every
 
 
 def reader(expected: object, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a reader of the value of an option that rejects a text without a valid conversion."""
+    """Return a reader: a function that converts the text of an option value, and rejects invalid texts."""
 
     def read(text: Any) -> Any:
         try:
@@ -34,18 +34,18 @@ def reader(expected: object, convert: Callable[[Any], Any]) -> Callable[[Any], A
 
 
 def one_of(*values: str) -> Callable[[Any], Any]:
-    """Return a reader of a value from a list of words or numbers."""
+    """Return a reader for one of several words or numbers."""
     meanings = {value: int(value) if is_whole(value) else value for value in values}
     return reader(" or ".join(values), lambda text: meanings[str(text)])
 
 
 def whole_number(numbers: Range) -> Callable[[Any], int]:
-    """Return a reader of a whole number in a range."""
+    """Return a reader for whole numbers in a range."""
     return reader(numbers, lambda text: numbers.check("", int(text) if is_whole(str(text)) else text))
 
 
 def step_interval(numbers: Range) -> Callable[[Any], int]:
-    """Return a reader of a number of steps, with or without unit: "5" or "5 steps"."""
+    """Return a reader for a number of steps, with or without unit: "5" or "5 steps"."""
 
     def convert(text: Any) -> int:
         interval = Every.parse("", text if "step" in str(text) else f"{text} steps")
@@ -55,7 +55,7 @@ def step_interval(numbers: Range) -> Callable[[Any], int]:
 
 
 def finite(expected: str, accepts: Callable[[float], bool]) -> Callable[[Any], float]:
-    """Return a reader of a finite number that satisfies a condition."""
+    """Return a reader for finite numbers that satisfy a condition."""
 
     def convert(text: Any) -> float:
         if not (math.isfinite(number := float(text)) and accepts(number)):
@@ -66,7 +66,7 @@ def finite(expected: str, accepts: Callable[[float], bool]) -> Callable[[Any], f
 
 
 def place(noun: str, kind: Callable[[str], Any] = Path) -> Callable[[str], Any]:
-    """Return a reader of a non-empty name of a file or folder."""
+    """Return a reader for non-empty names of files or folders."""
 
     def read(text: str) -> Any:
         if not text:
@@ -238,18 +238,18 @@ class Execution:
         shared memory. [bold]tune[/]: measure all methods before the first run and store the fastest one.
         [bold]auto[/]: the stored method if there is one; otherwise queue.
     overlap
-        While messages are in transit, compute the patches that do not need them. [bold]auto[/]: measure on
-        and off in the first passes and select the faster one.
+        While messages are in transit, compute the patches that do not need them. [bold]auto[/]: time the
+        first passes both with overlap (on) and without it (off), and select the faster setting.
     halo
         Extent of the exchanged halos. [bold]read[/]: only cells that kernels read. All other values are for
         comparison. [bold]uniform[/]: for all exchanged fields, the widest halo with all edges and corners.
-        [bold]edges[/]: like uniform, but without corners in 3D unless kernels read the corners of a field.
-        [bold]faces[/]: like the value edges, but without edge cells unless kernels read the edge cells of a
-        field.
+        [bold]edges[/]: like [bold]uniform[/], but without corners in 3D unless kernels read the corners of a
+        field. [bold]faces[/]: like [bold]edges[/], but also without edge cells, unless kernels read the edge
+        cells of a field.
     packing
         MPI messages that are packed into buffers: all messages, only messages along the [bold]last[/] axis,
-        or none (for comparison). MPI reads unpacked messages from the fields. Devices copy unpacked messages
-        row by row.
+        or none (for comparison). MPI reads the cells of unpacked messages directly from the
+        fields. Devices copy these cells row by row.
     gpudirect
         Pass device memory to MPI (on) or copy messages to host memory first (off). This option is used only
         with --communication, on devices.

@@ -54,8 +54,8 @@ def start_ranks(
         if io_ranks and os.environ.get(IO_RANKS) != str(io_ranks):
             raise InputError(
                 f"--io-ranks is {io_ranks}, but the launcher ({parent.name}) has already started all ranks. "
-                f"Set {IO_RANKS}={io_ranks} in its environment, so that the last {io_ranks} of them become "
-                "I/O ranks."
+                f"Set {IO_RANKS}={io_ranks} in the environment of the launcher, so that the last {io_ranks} "
+                "of these ranks become I/O ranks."
             )
     elif needs_several or (needs_mpi and parent is None):
         share_terminal()

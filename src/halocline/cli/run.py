@@ -159,7 +159,7 @@ def run(
 
 
 def _problem(name: str, resume: Path | None, options: Mapping[str, Any]) -> Problem:
-    """Return the problem of a name or of a checkpoint; SystemExit for a file with a syntax error."""
+    """Return the problem of a name or of a checkpoint. Raise SystemExit for a file with a syntax error."""
     try:
         if resume is None:
             return Problem(name, **options)

@@ -47,7 +47,7 @@ def rows_of(problem: Problem) -> Callable[[Mapping[str, Any]], None]:
 
 
 def part_line(problem: Problem, result: Result, only: str) -> str:
-    """Return a line with the time of one part of all steps."""
+    """Return a line with the time that one part of each step takes, summed over all steps."""
 
     record = result.record
     if record is None:
@@ -249,7 +249,7 @@ def _balancing(record: Record) -> list[Row]:
         str(int(balances["count"])),
         f"{duration(balances['seconds'])}, {counted(int(balances['moved']), 'subdomain')} moved "
         f"({amount(int(balances['bytes']))}); before the last balance, the rank with the most work had "
-        f"{balances['before']:.2f} times the mean",
+        f"{balances['before']:.2f} times the mean work",
     )]  # fmt: skip
 
 

@@ -39,7 +39,7 @@ def check_part(only: str, other_options: Mapping[str, object]) -> None:
     if only not in PARTS:
         raise InputError(f"--only {only}: expected one of {', '.join(PARTS)}")
     for option, value in other_options.items():
-        reason = f"--only {only} times a fixed number of steps, and the fields are then invalid"
+        reason = f"--only {only} measures a fixed number of steps, and the fields are then invalid"
         reject({option: value}, f"{reason}. Leave --{option} out.")
 
 

@@ -55,8 +55,8 @@ def _expanded(folder: Path) -> Path:
         return folder.expanduser()
     except RuntimeError:
         raise CompileError(
-            f"HALOCLINE_CACHE is {str(folder)!r}, but this home folder does not exist. Set it to a folder "
-            "of your own."
+            f"HALOCLINE_CACHE is {str(folder)!r}, but this home folder does not exist. Set "
+            "HALOCLINE_CACHE to a folder of your own."
         ) from None
 
 
@@ -89,7 +89,7 @@ def trusted(folder: Path) -> Path:
 def own_folder(folder: Path) -> Path:
     """Return a folder of the cache, and create it if it is missing.
 
-    Only its owner may write to a new folder, with any umask.
+    Only the owner may write to a folder that this function creates, whatever the umask is.
 
     Raises
     ------
@@ -184,7 +184,7 @@ def publish(source: Path, target: Path) -> None:
         with open(file, "rb") as handle:
             os.fchmod(handle.fileno(), stat.S_IMODE(os.fstat(handle.fileno()).st_mode) & ~OTHERS_WRITE)
             os.fsync(handle.fileno())
-    os.replace(written, _digest(target))  # first: each file with its final name has a digest
+    os.replace(written, _digest(target))  # digest first: a file with its final name always has a digest
     os.replace(source, target)
 
 

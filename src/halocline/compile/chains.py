@@ -11,7 +11,7 @@ from halocline.compile.passes.reach import results
 
 @dataclass(frozen=True)
 class Link:
-    """Array that a sweep sets or reads, with the distance of the read in layers from the computed cell."""
+    """Array that a sweep sets or reads, and the distance of the read from the computed cell in layers."""
 
     name: str
     layers: int
@@ -51,8 +51,8 @@ def _chain(staged: Kernel, axis: int, side: int) -> Chain | None:
     stages = [s for s in staged.body if isinstance(s, ir.Stage)]
     stage_arrays = {stage.array for stage in stages}
     distances: dict[str, int] = {}  # largest distance of the reads of each array
-    reader: dict[str, str | None] = {}  # stage that contains the farthest read of an array; None for a result
-    set_by: dict[str, str] = {}  # result that depends on this read
+    reader: dict[str, str | None] = {}  # stage with the farthest read of each array; None for a result
+    set_by: dict[str, str] = {}  # result that depends on the farthest read of each array
 
     def read(value: int, at: int, stage: str | None, name: str) -> None:
         for array, offset in staged.loads((value,)):

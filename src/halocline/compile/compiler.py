@@ -235,7 +235,7 @@ class _Compiler:
             partial(operands, sweep_arrays=sweep_operands, numbers=self.operand_numbers(sweep_operands)),
         )
         kernel = self.target.ordered(replace(kernel, wraps=tuple(sorted(f.name for f in wraps))))
-        # results of fields that the sweep does not read bypass the cache
+        # the results for a field bypass the cache if the sweep does not read this field
         streamed = frozenset(sinks.values()) - set(read)
         if sweep.roots():
             symbol = self.once("sweep", self.target.sweep(kernel, self.numbering.names, streamed))

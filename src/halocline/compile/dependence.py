@@ -40,7 +40,7 @@ class Use:
         not zero. It is also the case if the reading points are staggered along an axis and the field is not:
         the field then has no point at the upper wall.
     in_kernel : bool
-        True if a kernel reads the value per cell, False in a scalar statement.
+        True if a kernel reads the value for each cell, False if a scalar statement reads it.
     """
 
     key: Key
@@ -50,7 +50,7 @@ class Use:
 
 
 def beyond(field: Field, offset: Offset, place: Place) -> bool:
-    """Return True if a read from the points of `place` may return another point; see `Use.beyond`."""
+    """Return True if a read at the points of `place` may return a value of another point; see `Use`."""
     return any(offset) or any(p and not f for p, f in zip(place, field.staggered, strict=False))
 
 
@@ -236,6 +236,6 @@ class LostError(Exception):
         kind, name = ("scalar", use.key) if isinstance(use.key, str) else ("field", use.key.name)
         super().__init__(
             f"{line}: an expression uses the value that {kind} {name!r} had before it was set again. Store "
-            f"that value in another {kind}, or create the expression after the set."
+            f"that value in another {kind}, or create the expression after {kind} {name!r} is set."
         )
         self.use = use

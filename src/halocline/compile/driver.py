@@ -24,9 +24,9 @@ from halocline.compile.cache import cache_folder, cached, first_usable, trusted
 from halocline.compile.targets.cpu import PART, STREAMING, include_folder, number_of_parts
 from halocline.errors import CompileError
 
-# Flags of all compilers. -march=native selects the instruction set of the host. No flag changes results.
+# Flags for all compilers. -march=native selects the instruction set of the host. No flag changes results.
 # Kernels call only functions of the C library, such as memcpy, which every process has loaded. They are
-# therefore linked without libraries (-nostdlib), which takes a third of the time.
+# therefore linked without libraries (-nostdlib). This takes a third of the time of a link with libraries.
 FLAGS = (
     "-std=c++20",
     "-march=native",
@@ -42,10 +42,10 @@ FLAGS = (
     "-w",
 )
 # These flags disable three optimizations of g++. Without the first optimization, kernels with thousands of
-# operations compile 10 % faster, and run as fast. The other two are jump threading (thread-jumps) and partial
-# redundancy elimination (tree-pre). Both transform a comparison whose operand is a selection with a constant.
-# The transformed code selects between masks. No vector instruction exists for such a selection, so that g++
-# would not vectorize the loop.
+# operations compile 10 % faster, and run equally fast. The other two are jump threading (thread-jumps) and
+# partial redundancy elimination (tree-pre). Both transform a comparison whose operand is a selection with a
+# constant. The transformed code selects between masks. No vector instruction exists for such a selection, so
+# that g++ would not vectorize the loop.
 GCC_FLAGS = ("-fno-gcse-after-reload", "-fno-thread-jumps", "-fno-tree-pre")
 # Optimization levels (-O) that the environment variable selects, with additional flags of g++. Both levels
 # give the same bits. At level g, g++ takes about a quarter of the time, but kernels are several times slower.
@@ -53,8 +53,8 @@ GCC_FLAGS = ("-fno-gcse-after-reload", "-fno-thread-jumps", "-fno-tree-pre")
 # faster algorithm.
 LEVEL = "HALOCLINE_OPTIMIZATION"
 GCC_LEVELS = {"3": GCC_FLAGS, "g": ("-fira-region=one", "-fira-algorithm=priority")}
-# Vector lengths in bits that the environment variable selects for comparisons; 64 is scalar code. All
-# lengths give the same bits.
+# Vector lengths in bits that the environment variable can select, for comparisons of speed. The length 64
+# means scalar code. All lengths give the same bits.
 VECTORS = "HALOCLINE_VECTORS"
 VECTOR_BITS = (64, 128, 256, 512)
 SIMD = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("asimd", 128))  # vector bits by flag of /proc/cpuinfo
@@ -90,7 +90,7 @@ def optimization_level() -> str:
     Raises
     ------
     CompileError
-        The variable has another value than "3" or "g".
+        The variable has a value other than "3" and "g".
     """
     level = os.environ.get(LEVEL) or "3"
     if level not in GCC_LEVELS:
@@ -99,19 +99,19 @@ def optimization_level() -> str:
 
 
 def vector_bits() -> int | None:
-    """Return the vector length of kernels in bits that HALOCLINE_VECTORS selects; None for the default.
+    """Return the vector length in bits that HALOCLINE_VECTORS selects for kernels; None for the default.
 
     Raises
     ------
     CompileError
-        The variable has another value than 64, 128, 256 or 512, or a larger one than the CPU supports.
+        The variable has a value other than 64, 128, 256 and 512, or a value that the CPU does not support.
     """
     text = os.environ.get(VECTORS)
     if not text:
         return None
     if text not in map(str, VECTOR_BITS):
         accepted = ", ".join(map(str, VECTOR_BITS))
-        raise CompileError(f"{VECTORS} is {text!r}; set it to one of {accepted}, the bits of a vector")
+        raise CompileError(f"{VECTORS} is {text!r}; expected a vector length in bits: {accepted}")
     widest = widest_vector()
     if widest is not None and int(text) > widest:
         raise CompileError(
@@ -269,7 +269,7 @@ def compile_library(source: str, *, streaming: bool = False) -> Path:
 
 
 def _check_loads(library: Path, compiler: Compiler) -> None:
-    """Raise CompileError if the compiler wrote no library, or if it cannot be loaded from its path."""
+    """Raise CompileError if the compiler wrote no library, or if the library cannot be loaded."""
     try:
         ctypes.CDLL(str(library))
     except OSError as error:

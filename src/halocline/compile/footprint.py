@@ -14,9 +14,10 @@ Direction = tuple[int, ...]
 class Footprint:
     """Halo segments of one field, with their widths.
 
-    The direction of a segment identifies it: a tuple with -1, 0 or 1 per axis, of which at least one entry is
-    not zero. One nonzero entry denotes a side, two denote an edge (in 2D, a corner), three denote a corner.
-    The width is a tuple with one entry per axis: the number of layers if the direction is not zero, else 0.
+    Each segment has a different direction. A direction is a tuple with -1, 0 or 1 per axis; at least one
+    entry is not zero. One nonzero entry denotes a side, two denote an edge (in 2D, a corner), three denote a
+    corner. The width is a tuple with one entry per axis. The entry is the number of layers if the direction
+    is not zero along the axis, else 0.
 
     Parameters
     ----------
@@ -28,7 +29,7 @@ class Footprint:
 
     @classmethod
     def of(cls, widths: Iterable[tuple[Direction, tuple[int, ...]]]) -> Footprint:
-        """Return the union of segments; directions may repeat, in any order."""
+        """Return the union of segments, which may have any order and repeated directions."""
         merged: dict[Direction, tuple[int, ...]] = {}
         for direction, width in widths:
             old = merged.get(direction)
@@ -79,7 +80,7 @@ class Footprint:
         )
 
     def layers(self, ndim: int) -> tuple[tuple[int, int], ...]:
-        """Return the halo layers (lower, upper) of each axis that contain every segment."""
+        """Return the minimum halo layers (lower, upper) of each axis that contain all segments."""
 
         def widest(axis: int, side: int) -> int:
             return max((width[axis] for d, width in self.segments if d[axis] * side > 0), default=0)

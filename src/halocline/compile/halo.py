@@ -73,7 +73,7 @@ def shifted(offsets: Offsets, by: Offsets) -> Offsets:
 
 
 def _within(offsets: Offsets, by: Offsets, layers: Sequence[tuple[int, int]]) -> bool:
-    """Return True if all sums of two offsets, one from each set, lie in a box; the sums are not computed."""
+    """Return True if all sums of two offsets, one from each set, lie in a box, without computing the sums."""
     return all(
         -lower <= min(first) + min(second) and max(first) + max(second) <= upper
         for first, second, (lower, upper) in zip(
@@ -178,7 +178,7 @@ class HaloAnalysis:
     def _read_first(self, operations: list[OperationGraph], assigned: set[Field]) -> dict[Field, Footprint]:
         """Return the halo segments of each field that operations read before they assign the field.
 
-        The method adds the fields that the operations assign to `assigned`.
+        The method also adds to `assigned` all fields that the operations assign.
         """
         read: dict[Field, Footprint] = {}
         for operation in operations:
@@ -245,7 +245,7 @@ class HaloAnalysis:
         candidates = {f: reach for f, reach in candidates.items() if reach}
 
         def free(f: Field, reach: Offsets) -> bool:
-            """Return True if the sweep has all values that `f` reads at these offsets."""
+            """Return True if the sweep already reads all values that `f` needs at these offsets."""
             for g, offsets in sources[f].items():
                 if not _within(offsets, reach, reads[g].layers(self.grid.ndim)):
                     return False
@@ -273,7 +273,7 @@ class HaloAnalysis:
 
 
 def make_uniform(halos: Collection[SweepHalo], ndim: int, axes: int = 3) -> None:
-    """Extend every exchange to all exchanged fields and to segments of the maximum width.
+    """Extend every exchange to the fields of all exchanges, and to segments of the maximum width.
 
     The directions of the additional segments have up to `axes` nonzero entries. With `axes` = 1, the segments
     are the faces, as in the first version of the cavity code of Virginia Tech (Sections 4.4 and 4.5). With
@@ -299,10 +299,10 @@ def make_uniform(halos: Collection[SweepHalo], ndim: int, axes: int = 3) -> None
 def _extensible(
     entry: dict[Field, Footprint], reads_of_loop: dict[Field, Footprint], state: dict[Field, Footprint]
 ) -> dict[Field, Footprint]:
-    """Return the segments valid at the start of every pass, limited to useful exchanges before the loop.
+    """Return the valid segments at the start of every pass, without useless exchanges before the loop.
 
-    If a segment is narrower than the reads of the loop, a sweep of the loop exchanges it in any case. The
-    result then contains at most the width that is valid before the loop (`state`).
+    If a segment is narrower than the reads of the loop, a sweep of the loop exchanges this segment in any
+    case. The result then contains at most the width that is valid before the loop (`state`).
     """
 
     def useful(f: Field, footprint: Footprint) -> Footprint:

@@ -7,9 +7,9 @@ the statement reads a scalar that depends on the reductions of the sweep.
 
 `with_waits` inserts the wait for reduction results before the first statement that needs them.
 
-The results of a reduction over all ranks arrive late, since messages pass through a tree of ranks. Until
-then, operations run that do not depend on these results. A scalar statement that depends on them moves behind
-the wait, unless an earlier operation needs the scalar.
+The results of a reduction over all ranks arrive late, since messages pass through a tree of ranks. Operations
+that do not depend on these results run until then. A scalar statement that depends on these results moves
+behind the wait, unless an earlier operation needs the scalar.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SweepGraph:
     sets: dict[Field, Expr] = field(default_factory=dict)
     reductions: dict[Expr, str] = field(default_factory=dict)  # scalar of the result of each reduce node
     lines: list[Line] = field(default_factory=list)
-    origins: dict[Field | Expr, Line] = field(default_factory=dict)  # of assignments and reductions
+    origins: dict[Field | Expr, Line] = field(default_factory=dict)  # source line of each result
 
     def roots(self) -> list[Expr]:
         """Return all expressions that the sweep evaluates per cell."""
@@ -227,7 +227,7 @@ class _Lowering:
         self._forget()
 
     def _forget(self) -> None:
-        """Discard cached expressions, whose meaning an assignment changes."""
+        """Discard cached expressions, since an assignment changes their meaning."""
         self._stages.clear()
         self._formed.clear()
 
@@ -328,7 +328,7 @@ def scalars_in(expressions: Iterable[Expr]) -> list[str]:
 def with_waits(
     operations: list[OperationGraph], reads: Callable[[SweepGraph], set[str]]
 ) -> list[OperationGraph]:
-    """Return the operations with a wait after each sweep that reduces, as late as possible.
+    """Return the operations with a wait after each sweep with reductions, as late as possible.
 
     The wait precedes the first use of the results, another reduction, a loop, a stop statement, or the end of
     a loop body.

@@ -1,4 +1,4 @@
-"""Numbers and names of fields and scalars, and the fields whose rows a kernel wraps around."""
+"""Numbers and names of fields and scalars, and the fields whose rows a kernel wraps periodically."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _scalars(program: Program, arrangement: Sweeps, wraps: bool) -> dict[str, in
 
 
 def field_infos(numbering: Numbering, arrangement: Sweeps) -> tuple[FieldInfo, ...]:
-    """Return the arrays of the program by number, with the halo that all sweeps together need."""
+    """Return the arrays in the order of their numbers, with the halo that all sweeps together need."""
     ndim = arrangement.grid.ndim
     widest = dict.fromkeys(numbering.fields, Footprint())
     for halo in (arrangement.halos[sweep] for sweep in sweeps(arrangement.operations)):

@@ -26,8 +26,8 @@ from halocline.native import native
 if TYPE_CHECKING:
     from halocline import _native
 
-# The code generator selects every fma, and the rounding is that of the host. All options are explicit, since
-# compilers may change their defaults. NVRTC reports the resources of each kernel, see `resources`.
+# The code generator selects every fma, and rounding is the same as on the host. All options are explicit,
+# since compilers may change their defaults. NVRTC reports the resources of each kernel, see `resources`.
 OPTIONS = (
     "--std=c++17",
     "--fmad=false",
@@ -118,7 +118,7 @@ def _capability(architecture: str) -> int:
 
 
 def _target(architecture: str, nvrtc: _native.Nvrtc) -> str:
-    """Return the compilation target: the architecture, or PTX of the newest older architecture of NVRTC."""
+    """Return the target: the architecture, or PTX of the newest older architecture that NVRTC supports."""
     capability, known = _capability(architecture), nvrtc.architectures
     if capability in known:
         return architecture
@@ -199,9 +199,9 @@ class Resources:
     registers : int
         Registers per thread.
     spilled : int
-            Bytes per thread of registers that are spilled to global memory and loaded again.
+        Bytes of registers that each thread spills to global memory and loads again.
     stack : int
-        Bytes per thread of arrays and spilled registers in global memory.
+        Bytes of global memory per thread for arrays and spilled registers.
     shared : int
         Bytes of shared memory per thread block.
     """

@@ -64,8 +64,8 @@ class Fill:
 
     Along every other axis, the box of a fill also includes the halo layers in `corners`. Beside a
     neighbouring subdomain, these layers are halo cells. At a wall of an axis in `covers`, they are ghosts.
-    The fills of the same field along the axes in `covers` run before. The values at corners are therefore the
-    same for any decomposition.
+    The fills of the same field along the axes in `covers` run before this fill. The values at corners are
+    therefore the same for any decomposition.
     """
 
     kernel: str
@@ -104,7 +104,7 @@ class Sweep:
     halo_kernel : str or None
         Kernel with the same operands that writes only the fields that are also computed in the halo.
     halo_extent : Footprint
-        Segments that `halo_kernel` computes at neighbours; it computes none beyond walls.
+        Segments that `halo_kernel` computes at neighbours; it computes no segments beyond walls.
     swaps : tuple of (int, int)
         Pairs of field numbers whose buffers are swapped after the sweep.
     overwrites : tuple of int
@@ -210,7 +210,7 @@ class DeviceCode:
         Device kernels that run, in order, for each kernel of the schedule.
     loops : tuple of str
         For each loop, in the order of the program text, the name of the kernel that tests for its end. The
-        kernels of scalar statements and stops have the names of the functions on the CPU.
+        kernels of scalar statements and of stop tests have the names of the corresponding CPU functions.
     """
 
     source: str
@@ -227,7 +227,10 @@ class Scalars:
 
 @dataclass(frozen=True)
 class Await:
-    """Wait for the results of the last sweep with reductions; until then, their scalars have old values."""
+    """Wait for the results of the last sweep with reductions.
+
+    Until the wait ends, the scalars of these results have their old values.
+    """
 
 
 @dataclass(frozen=True)
@@ -315,7 +318,7 @@ class Schedule:
         return (operation for operation in self._pass() if isinstance(operation, Sweep))
 
     def dtype_of(self, *sweeps: Sweep) -> str:
-        """Return the precision of the arithmetic of sweeps: float32 if all their arrays are, else float64."""
+        """Return the precision of sweeps: float32 if all arrays of the sweeps are float32, else float64."""
         dtypes = {self.fields[number].dtype for sweep in sweeps for number in sweep.operands}
         return "float32" if dtypes == {"float32"} else "float64"
 

@@ -33,7 +33,7 @@ class SweepNests:
     reads : dict of Field to Points
         Points that the sweep reads for one grid point, through all stages.
     per_field : dict of Field to dict
-        Offsets of each field on which the new value of a field depends.
+        For each field that the sweep assigns: the fields and offsets on which the new value depends.
     """
 
     staged: Kernel
@@ -49,8 +49,8 @@ class SweepNests:
 def build(sweep: SweepGraph, grid: Grid) -> SweepNests:
     """Return the loop nests of a sweep; choose the storage of each stage.
 
-    Multiply-adds are chosen before stages are inlined. The bits of a value are therefore the same in scratch
-    memory, inline and in the halo.
+    Multiply-adds are chosen before stages are inlined. The bits of a value are therefore the same whether the
+    value is stored in scratch memory, computed inline or computed in the halo.
 
     Raises
     ------

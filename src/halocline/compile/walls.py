@@ -1,4 +1,4 @@
-"""Ghosts beyond walls: required ghosts of a sweep, reads of their formulas, and order of their fills."""
+"""Ghosts beyond walls: ghosts that a sweep needs, reads of their formulas, and the order of the fills."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Orders = dict[tuple[Field, int], list[int]]  # order of the filled axes, by fiel
 
 @dataclass(frozen=True)
 class WallFill:
-    """Ghost layers of one field at one wall, as required by a sweep, with one formula per layer outward."""
+    """Ghost layers of one field that a sweep needs at one wall, with one formula per layer (outward)."""
 
     field: Field
     axis: int
@@ -31,7 +31,7 @@ class WallFill:
     depth: int
     corners: tuple[tuple[int, int], ...]
     ghosts: tuple[Expr, ...] = dataclasses.field(compare=False)  # the other attributes determine them
-    covers: tuple[int, ...] = ()  # axes whose ghosts of the field are computed before
+    covers: tuple[int, ...] = ()  # axes whose fills of the field run before this fill
 
     @property
     def node(self) -> Node:
@@ -113,7 +113,7 @@ def _segments(
     layers: Sequence[tuple[int, int]],
     ghosts: Sequence[tuple[int, int]],
 ) -> Iterator[tuple[Direction, tuple[int, ...]]]:
-    """Yield the segments that points of one location read at an offset.
+    """Yield the segments that are read at an offset from points of one location.
 
     The points include `layers` layers of neighbours and `ghosts` layers beyond walls, per axis (lower,
     upper).

@@ -75,7 +75,7 @@ Labels = tuple[tuple[str, ...], ...]  # names of the devices of each rank of a n
 
 
 def planned_devices(choice: DeviceChoice, ranks_of_node: int) -> tuple[Labels, str]:
-    """Return the names of the devices of each rank of a node, and the text for `DevicePlan.unknown`."""
+    """Return, for each rank of a node, the names of its devices, and the text for `DevicePlan.unknown`."""
     interface, native_devices = choice.interface, devices_here(choice.interface)
     names = [f"{interface}:{n}" for n in choice.indices]
     lacking = [name for name in names if name not in native_devices]
@@ -101,7 +101,7 @@ def devices_here(interface: str) -> dict[str, Any]:
 
 
 def shared_here(interface: str, names: Iterable[str]) -> int:
-    """Return the bytes of shared memory per thread block, on the named devices that this machine has."""
+    """Return the bytes of shared memory per thread block, for the named devices of this machine."""
     native_devices = devices_here(interface)
     return shared_bytes([native_devices[name] for name in names if name in native_devices])
 
@@ -126,7 +126,7 @@ def ranks_of_node(layout: Layout, rank: int) -> list[int]:
 def device_plan(
     schedule: Schedule, plan: RankPlan, execution: Execution, strategy: Strategy, labels: Labels, unknown: str
 ) -> DevicePlan:
-    """Return the work of a rank on devices, with kernels of a strategy."""
+    """Return the work of a rank on its devices, for kernels with a given strategy."""
     interface, subdomains_per_device = execution.devices.interface, execution.subdomains_per_rank
     device_names = labels[ranks_of_node(plan.layout, plan.rank).index(plan.rank)]
     native_devices = devices_here(interface)

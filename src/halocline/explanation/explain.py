@@ -146,7 +146,7 @@ def explain_program(
 
 
 def _strategy(kernels: str) -> Strategy:
-    """Return the kernel strategy of a name; by default, the initial strategy of a run."""
+    """Return the kernel strategy for a value of `kernels`; for "auto", the initial strategy of a run."""
     if kernels == TUNE:
         raise InputError(
             "kernels is tune, but explain does not measure kernels; expected auto, direct, queue or planes"
@@ -155,7 +155,7 @@ def _strategy(kernels: str) -> Strategy:
 
 
 def _methods(execution: Execution, layout: Layout) -> tuple[str, ...]:
-    """Return the transfer methods of a run. Print its notices about methods that it cannot use."""
+    """Return the transfer methods that a run would use. Print notices about methods that it could not use."""
     interface, methods = execution.devices.interface, execution.allowed_methods
     notices = list(execution.ignored_options)
     if layout.ranks == 1 and not has_ranks():

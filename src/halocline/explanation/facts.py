@@ -27,7 +27,8 @@ from halocline.run.ranks.communicator import Communicator
 LATENCY = 2e-6  # seconds
 # Memory accesses per byte of a halo, by transfer method. Each copy, packing or unpacking has two accesses.
 CROSSINGS = {"self": 2, "peer": 2, "colocated": 2, "rma": 4, "mpi": 4}
-# Latencies per message, by transfer method. With `rma`, a message needs a signal, a request and the answer.
+# Number of latencies per message, by transfer method. With `rma`, a message needs a signal, a request and
+# the answer.
 LATENCIES = {"self": 0, "peer": 0, "colocated": 1, "rma": 3, "mpi": 1}
 TOTALS = ("messages", "bytes_sent", "bytes_not_packed", "reductions")  # totals over the steps of one pass
 # transfer methods that are unavailable for an interface of devices, with the reason
@@ -59,16 +60,17 @@ class Bound:
         Time of the largest subdomain without messages and reductions: the maximum of the memory time and the
         arithmetic time.
     limit : {"memory", "arithmetic"}
-        Resource with the longer time.
+        Resource whose time is longer. This time is `seconds_per_pass`.
     latency : float or None
         Assumed latency of a message in seconds, typical of shared memory and of fast networks.
     predicted : float or None
         Sum of `seconds_per_pass` and the times of messages and reductions, without overlap. Each message and
         each of the log2(ranks) hops of a reduction takes one latency. The memory bandwidth limits the
         transfer of halos. The methods "mpi" and "rma" pack and unpack halos; other methods copy halos once.
-        None for devices, whose links are unknown.
+        None for devices, because their links are unknown.
     exceeds_cache : bool or None
-        True if the fields exceed the last-level cache, for which the kernels differ; None for devices.
+        True if the fields exceed the last-level cache. The kernels then use prefetches and streaming stores.
+        None for devices.
     """
 
     bandwidth: float
@@ -142,7 +144,10 @@ class Explained:
 
     @property
     def link_time(self) -> float | None:
-        """Message time on the links of a node, relative to placement in order; None if placed in order."""
+        """Message time on the links of a node, divided by the message time of placement in order.
+
+        The value is None if the subdomains are placed in order, or if the links are unknown.
+        """
         return link_time(self.plan.layout, Traffic.of_schedule(self.schedule), self.links.distance)
 
     @property

@@ -70,7 +70,8 @@ class Step:
     Attributes
     ----------
     kind : {"sweep", "exchange", "scalars", "stop", "loop", "when"}
-        Kind of the operation. An "exchange" without a sweep precedes a loop whose passes need not repeat it.
+        Kind of the operation. An "exchange" does not belong to a sweep. It precedes a loop, and the passes of
+        the loop need not repeat it.
     depth : int
         Number of enclosing loops.
     statements : tuple of str
@@ -124,7 +125,7 @@ def steps_of(schedule: Schedule, plan: RankPlan, graphs: Sweeps, halo: str) -> t
     schedule : Schedule
     plan : RankPlan
     graphs : Sweeps
-        Operations from which the schedule was compiled, with the nests of sweeps.
+        Operations from which the schedule was compiled, with the loop nests of each sweep.
     halo : {"read", "faces", "edges", "uniform"}
         Exchanged halo segments; see `halocline.compile.compiler.compile_program`.
     """

@@ -26,7 +26,7 @@ WIDTH = 100
 OVERLAP = {
     True: "overlap: patches that need no message are computed during the exchange",
     False: "no overlap: patches are computed after all messages have arrived",
-    "auto": "overlap: the first passes of a run measure on and off, and the run uses the faster choice",
+    "auto": "overlap: a run times its first passes with and without overlap, and uses the faster setting",
 }
 
 LAUNCHES = {
@@ -193,7 +193,7 @@ def _placement(explanation: Explained) -> str:
     if explanation.links.reason:
         sentence += f" ({explanation.links.reason})"
     if ratio is not None:
-        sentence += f". Their messages occupy the links for {ratio:.3g} times the time of placement in order"
+        sentence += f". Their messages occupy the links {ratio:.3g} times as long as with placement in order"
     return f"{sentence}."
 
 
@@ -249,7 +249,7 @@ def _volume_text(size: int, unpacked: int) -> str:
 
 
 def _chain(chain: Chain) -> str:
-    """Return the chain of stages that causes the halo width on a side, with their distances in layers."""
+    """Return the chain of stages that causes the halo width on a side, with the distances in layers."""
     target, *sources = chain.links
     names = [target.name, *(f"{link.name} ({link.layers})" for link in sources)]
     side = f"{AXES[chain.axis]}{'+' if chain.side > 0 else '-'}"

@@ -35,9 +35,9 @@ def export(
 ) -> list[Path]:
     """Write fields of a store for ParaView and similar programs, and return the written files.
 
-    The suffix selects the format. ``.pvd`` is a collection of VTK files, one for each time. ``.vtr`` is one
-    VTK file of the last time. ``.xdmf`` is a description of an HDF5 file, which is also written. Fields at
-    different points, such as faces, have separate files.
+    The suffix selects the format. ``.pvd`` is a collection of VTK files, one for each output time. ``.vtr``
+    is a VTK file with the fields at the last output time. ``.xdmf`` is a description of an HDF5 file, which
+    is also written. VTK formats use separate files for fields at different points, such as cells and faces.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def export(
     overwrite : bool
         True if existing files may be replaced.
     on_progress : callable, optional
-        Callback with the number of completed times.
+        Callback that receives the number of completed output times.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def export(
         groups.setdefault(info.space, []).append(info)
     times = store.times
     if times is not None and not len(times):
-        raise InputError(f"{store.path} contains no time yet")
+        raise InputError(f"{store.path} contains no output time yet")
     time_values = [0.0] if times is None else [float(t) for t in times]
     companion = target.with_suffix(".h5" if target.suffix == ".xdmf" else "")
     files = _files(target, groups) if target.suffix == ".vtr" else [target, companion]
@@ -141,7 +141,7 @@ def _check(store: Store, info: ArrayInfo, *, is_last: bool) -> None:
             raise InputError(
                 f"{store.path}: array {info.name!r} cannot be exported: {role} is {name!r}, which cannot be "
                 f"a file name. Expected printable characters other than {' '.join(sorted(UNSAFE))}, and no "
-                f"two consecutive points. Rename it in the store, or {other}."
+                f"two consecutive dots. Rename it in the store, or {other}."
             )
     if info.dtype not in vtk.TYPES:
         raise InputError(

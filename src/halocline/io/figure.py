@@ -163,7 +163,7 @@ class Figure:
 
     def __post_init__(self) -> None:
         if not self.panels:
-            raise InputError("a figure without panels")
+            raise InputError("the figure has no panels; expected at least one")
         if self.columns < 1:
             raise InputError(f"columns is {self.columns}; expected a whole number from 1")
 

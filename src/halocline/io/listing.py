@@ -58,7 +58,7 @@ def described(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Convert errors from reading the metadata of Halocline to InputError.
+    """Convert exceptions that invalid metadata causes in the with block into InputError.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise
     except KeyError as error:
         raise InputError(
-            f"{path / 'zarr.json'} is damaged: there is no {error} in what Halocline wrote"
+            f"{path / 'zarr.json'} is damaged: the metadata of Halocline has no entry {error}"
         ) from None
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(f"{path / 'zarr.json'} is damaged: {error}") from None

@@ -1,4 +1,4 @@
-"""Panels of a figure: the common interface of all kinds."""
+"""Common interface of all panels of a figure."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def colour_bar(figure: Figure, ax: Axes, image: Any, label: str = "") -> None:
 
 
 def around_zero(limits: tuple[float, float]) -> tuple[float, float]:
-    """Return limits symmetric around zero if both signs are significant, else the given limits."""
+    """Return limits symmetric around zero if neither sign is negligible, else the given limits."""
     low, high = limits
     if low < 0 < high and min(-low, high) > 0.1 * max(-low, high):
         return -max(-low, high), max(-low, high)

@@ -71,8 +71,8 @@ def cut(
     expression : Field, str or expression
     at : mapping of int or str to float or None, optional
         Coordinates of the cuts by number or name of the axis; None for the middle. By default a grid of three
-        axes is cut in the middle of z. The section contains the nearest points, and the lower one of two
-        equally near points.
+        axes is cut in the middle of z. The section contains the points nearest to each cut. If two points
+        are equally near, it contains the lower one.
     most : int
         Maximum number of points along an axis. A longer axis is thinned to every second, third, ... point.
 
@@ -90,7 +90,10 @@ def cut(
         at = {"z": None} if ndim == 3 else {}
     cuts = {AXES[axis_number(axis, ndim)]: coordinate for axis, coordinate in at.items()}
     if not 1 <= ndim - len(cuts) <= 2:
-        raise InputError(f"a section has one or two axes, but {len(cuts)} of {ndim} axes are cut")
+        raise InputError(
+            f"a section keeps one or two axes, but {len(cuts)} of {ndim} axes are cut, which leaves "
+            f"{ndim - len(cuts)}"
+        )
     with fields.values_as_field(expression) as field:
         return _section(fields, field, _name(expression), cuts, most)
 

@@ -16,8 +16,8 @@ def spectrum(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the power of a field in shells of wavenumbers.
 
-    The power of a shell is the sum of |û_k|², with the coefficients û of the discrete Fourier series. The sum
-    over all shells is the variance (Parseval).
+    The power of a shell is the sum of |û_k|², where û_k are the coefficients of the discrete Fourier series.
+    The sum over all shells is the variance (Parseval).
 
     Parameters
     ----------
@@ -29,8 +29,8 @@ def spectrum(
     Returns
     -------
     k : array
-        Wavenumber in the middle of each shell. Adjacent shells are 2π / L apart, with the longest side L of
-        the domain.
+        Wavenumber in the middle of each shell. Adjacent shells are 2π / L apart, where L is the longest side
+        of the domain.
     power : array
         Power of each shell.
 

@@ -72,9 +72,9 @@ def styled() -> Iterator[None]:
 
 
 def save(figure: Figure, path: Path, **options: Any) -> None:
-    """Write a figure in the format of the suffix of its name, and create missing folders.
+    """Write a figure in the format that the suffix of the file name selects, and create missing folders.
 
-    For `options`, see savefig.
+    Matplotlib's `savefig` receives `options`.
 
     Raises
     ------

@@ -25,7 +25,7 @@ class Mesh(Panel):
     x, y : array
         Coordinates of the points along both axes.
     values : array
-        Values at the points, by x, then y.
+        Values at the points. The first axis is x, the second axis is y.
     title : str
     axes : (str, str)
         Names of the coordinates.

@@ -29,7 +29,7 @@ class Table:
     left : int
         Number of leading columns that contain names, which are left-aligned; other columns are right-aligned.
     muted : tuple of int
-        Rows in a less prominent style, such as rows of another source.
+        Indices of the rows in a less prominent style, such as rows from another source.
     note : str
         Text below the table.
     heading : str

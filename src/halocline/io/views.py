@@ -75,13 +75,14 @@ def view(
 ) -> None:
     """Draw the content of a store as a picture, or as a film of its times.
 
-    Fields are drawn as planes or lines, numbers and single points as time series.
+    Fields are drawn as planes or lines. Numbers and values at single points are drawn as time series.
 
     Parameters
     ----------
     store : Store
     target : path
-        Name that ends in .png, .pdf or .svg, or for a film in .gif, or in .mp4 if ffmpeg is available.
+        File. The name of a picture ends in .png, .pdf or .svg. The name of a film ends in .gif or .mp4; .mp4
+        requires ffmpeg.
     selection : Selection
     on_progress : callable, optional
         Callback with the number of completed frames of a film.
@@ -166,7 +167,7 @@ def _check(store: Store, info: ArrayInfo) -> None:
 
 
 def _number(store: Store, time: float | None) -> int | None:
-    """Return the index of the stored time nearest to a time; None for a store without times."""
+    """Return the index of the stored time nearest to `time`; None for a store without times."""
     times = store.times
     if times is None and time is not None:
         raise InputError(
@@ -175,7 +176,7 @@ def _number(store: Store, time: float | None) -> int | None:
     if times is None:
         return None
     if not len(times):
-        raise InputError(f"{store.path} contains no time yet")
+        raise InputError(f"{store.path} contains no output time yet")
     if time is None:
         return len(times) - 1
     first, last = times[0], times[-1]
@@ -230,9 +231,9 @@ class _Panel(Panel):
         if len(cuts) == len(self.info.space):
             places = ", ".join(f"{d[0]} = {at[d[0]]:g}" for d in cuts)
             raise InputError(
-                f"{self.store.path}: array {self.info.name!r} has no axis but {', '.join(cuts)}, and a cut "
-                f"at {places} leaves no axis to draw. Leave one axis uncut, or choose other arrays (names=, "
-                "--fields)."
+                f"{self.store.path}: array {self.info.name!r} has no axes other than {', '.join(cuts)}, and "
+                f"a cut at {places} leaves no axis to draw. Leave one axis uncut, or choose other arrays "
+                "(names=, --fields)."
             )
         if len(self.info.space) - len(cuts) > 2:
             last = next(d for d in reversed(self.info.space) if d not in cuts)
@@ -426,9 +427,9 @@ def _film(
     count = 1 if store.times is None else len(store.times)
     frames = range(0, count, every)
     if len(frames) < 2:
-        drawn = "" if every == 1 else f", of which every {every} is drawn"
+        drawn = "" if every == 1 else f", and every={every} selects {len(frames)} of them"
         times = "one time" if count == 1 else f"{count} times"
-        raise InputError(f"{store.path} has {times}{drawn}: a film needs more")
+        raise InputError(f"{store.path} has {times}{drawn}. A film needs at least two.")
     if len(frames) > MOST_FRAMES:
         raise InputError(
             f"a film of {len(frames):,} frames; expected at most {MOST_FRAMES}. Draw some of them (every=, "

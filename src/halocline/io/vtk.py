@@ -1,4 +1,4 @@
-"""VTK files for ParaView: a rectilinear grid for each time, and a collection of them."""
+"""VTK files for ParaView: a rectilinear grid for each output time, and a collection of these grids."""
 
 from __future__ import annotations
 

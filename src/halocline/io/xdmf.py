@@ -57,7 +57,7 @@ def described(
     coordinates: Mapping[str, NDArray[np.float64]],
     axes: Mapping[tuple[str, ...], Sequence[str | float]],
 ) -> str:
-    """Return the XDMF text that describes the arrays of groups in the file `data` of `write_data`.
+    """Return the XDMF text for the arrays of all groups, which `write_data` writes to the file `data`.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ class KnownAttributes:
             return InputError(f"{name} of a {kind} cannot be changed after creation. Create another {kind}.")
         known = sorted({n for n in (*self.__dict__, *dir(type(self))) if not n.startswith("_")})
         settable = [n for n in known if self._has_setter(n)]
-        hint = f"; it can set {', '.join(settable)}" if settable else ""
+        hint = f"; attributes that can be set: {', '.join(settable)}" if settable else ""
         return InputError(f"a {kind} has no attribute {name!r}{suggestion(name, known)}{hint}")
 
 

@@ -40,7 +40,7 @@ class Blocks:
     shape: tuple[int, ...]
     counts: tuple[int, ...]
     active: bytes = field(repr=False)
-    digest: str = field(init=False)  # short form of `active`, for the text of plans that ranks compare
+    digest: str = field(init=False)  # short form of `active`, for the plan texts, which ranks compare
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "digest", blake2b(self.active, digest_size=8).hexdigest())

@@ -7,10 +7,10 @@ the position of the wall: halfway between the first point and the first ghost, o
 to its field. The equations give the value of this point unless the condition sets it: see `with_wall_values`.
 
 If the ghosts have an error of h^p, the first derivative next to the wall has order p - 1, and the second
-derivative has order p - 2. A higher order of the differences does not change this limit. Each class states
-its p. The order of a condition is independent of the order of the differences, for two reasons. First, a
-field has one condition, but differences of several orders may read the field. Second, ghosts of higher order
-make the matrix of a symmetric operator unsymmetric.
+derivative has order p - 2. A higher order of the differences does not change this limit. Each class
+states the p of its ghosts. The order of a condition is independent of the order of the differences, for two
+reasons. First, a field has one condition, but differences of several orders may read the field. Second,
+ghosts of higher order make the matrix of a symmetric operator unsymmetric.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ class Symmetric(BoundaryCondition):
     """Symmetric condition: ghosts mirror the interior.
 
     The ghosts are exact for fields that are even about the wall, if the points on both sides have equal
-    distances from it. Otherwise the accuracy is that of `Derivative`.
+    distances from the wall. Otherwise the accuracy is that of `Derivative`.
     """
 
     def ghost(self, at: Ghost) -> Expr:
@@ -282,8 +282,8 @@ class Antisymmetric(BoundaryCondition):
     """Antisymmetric condition: ghosts mirror the interior with the opposite sign.
 
     The ghosts are exact for fields that are odd about the wall, if the points on both sides have equal
-    distances from it. Otherwise the accuracy is that of `Value`. Unlike `Value`, this condition does not set
-    points on the wall to zero.
+    distances from the wall. Otherwise the accuracy is that of `Value`. Unlike `Value`, this condition does
+    not set points on the wall to zero.
     """
 
     def ghost(self, at: Ghost) -> Expr:
@@ -311,15 +311,17 @@ class BoundaryKernel(BoundaryCondition):
     Parameters
     ----------
     function : callable
-        ``function(u)`` or ``function(u, layer)`` returns the ghost value; other parameters keep their
-        default. ``u[m]`` is the value `m` cells inward from the wall, and ``u.of(T)[m]`` is the value of the
-        field T at the same point. ``u.h`` is the spacing, and ``u.coordinates`` are the coordinates of the
-        ghost. In two dimensions, ``u[m, s]`` is the value `s` points further along the other axis. In three
-        dimensions, ``u[m, s, t]`` is the value `s` and `t` points further along the other axes, in the order
-        of the axes. ``u.of(T)`` accepts the same offsets.
+        Halocline calls ``function(u)`` or ``function(u, layer)``, which returns the ghost value. Any further
+        parameters of `function` need a default, which is used.
 
-    The function may read values on other ranks. It may also read ghosts beyond a wall of another axis, which
-    are then computed first. The ghosts of two walls must not depend on each other.
+        ``u[m]`` is the value `m` cells inward from the wall, and ``u.of(T)[m]`` is the value of the field T
+        at the same point. ``u.h`` is the spacing, and ``u.coordinates`` are the coordinates of the ghost. In
+        two dimensions, ``u[m, s]`` is the value `s` points further along the other axis. In three dimensions,
+        ``u[m, s, t]`` is the value `s` and `t` points further along the other axes, in the order of the axes.
+        ``u.of(T)`` accepts the same offsets.
+
+    The function may read values on other ranks. It may also read ghosts beyond a wall of another axis.
+    Halocline then computes these ghosts first. The ghosts of two walls must not depend on each other.
 
     Examples
     --------
@@ -473,7 +475,7 @@ def _polynomial(at: Ghost, order: int, wall: Expr, *, derivative: bool) -> Expr:
 def with_wall_values(
     field: Field, value: Expr, conditions: Mapping[str, BoundaryCondition] | None = None
 ) -> Expr:
-    """Return the value to assign to a field, in which points on walls take the values of boundary conditions.
+    """Return the value to assign to a field, with the values of boundary conditions at points on walls.
 
     Where walls of two axes meet, the condition of the later axis in the order x, y, z applies.
 

@@ -177,7 +177,7 @@ def reachable_objects(function: Any) -> list[Any]:
 def _search(function: Any, names: set[str]) -> list[Any]:
     """Return the objects that a function reaches through attributes with the given names.
 
-    The search adds the names in the code of each function that it reaches to `names`.
+    For each function that the search reaches, it adds the names in the code of the function to `names`.
     """
     pending, visited = [function], dict[int, Any]()
     while pending:

@@ -18,11 +18,12 @@ from typing import NamedTuple, TypeAlias
 from halocline.lang.expression import where
 from halocline.lang.program import Program, Scalar, internal_name
 
-# A time is reached if less than this share of a step remains. Rounding errors are smaller up to 1e9 steps.
+# A time is reached if less than this share of a step remains until this time. In runs of up to 1e9 steps,
+# rounding errors are smaller than this share.
 TOLERANCE = 1e-6
 PARTS = 10**6  # 1 / TOLERANCE, exactly
-# The last step is a full step if the remaining time is close enough: within this number of units in the last
-# place.
+# The last step is a full step if the remaining time is close to a full step. The maximum difference is this
+# number of units in the last place of the time.
 ROUNDING = 4
 MOST_STEPS = 2**53  # Beyond this number, float64 does not represent every integer.
 
@@ -62,7 +63,8 @@ def begin_step(program: Program, dt: Scalar, step: Scalar) -> Scalar:
         program.internal_scalar("t_next"),
     )
     time.set(where(ends, until, start + (step + 1.0 - first) * constant_dt))
-    # Two assignments, as for a varying time step: the order of terms depends on the number of assignments.
+    # dt is assigned twice, as for a varying time step: the order of terms in formulas that contain dt
+    # depends on the number of assignments.
     dt.set(constant_dt)
     dt.set(where(ends, program.internal_scalar("dt_last"), dt))
     return time
@@ -119,7 +121,7 @@ class Limits(NamedTuple):
     last: float = math.inf
 
     def within(self, other: Limits) -> Limits:
-        """Return the smaller value of each attribute."""
+        """Return the bounds that consist of the smaller value of each attribute."""
         return Limits(*map(min, self, other))
 
 
@@ -154,7 +156,7 @@ class ConstantStepClock:
         return self.step_at(time) <= self.step
 
     def next_multiple(self, interval: float) -> float:
-        """Return the first multiple of an interval that is not reached."""
+        """Return the first multiple of `interval` that the time has not reached."""
         reached = _exact_after(self.step - self.first, self.start, self.dt) + Fraction(self.dt) / PARTS
         return _next_multiple(reached, interval)
 
@@ -227,7 +229,7 @@ class VaryingStepClock:
         return self.reached >= time
 
     def next_multiple(self, interval: float) -> float:
-        """Return the first multiple of an interval that is not reached."""
+        """Return the first multiple of `interval` that the time has not reached."""
         if math.isinf(self.reached):
             return self.reached
         return _next_multiple(Fraction(self.reached), interval)

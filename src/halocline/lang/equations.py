@@ -32,8 +32,8 @@ SHORT = 24  # repeated expressions with more characters get a name
 def equations(program: lang.Program) -> str:
     """Return the statements of a program as text.
 
-    A name with a mark, such as ``u@1``, denotes an earlier value of a field or scalar, which a later
-    assignment replaced. The number counts the versions of the value.
+    A name with a mark, such as ``u@1``, denotes an earlier value of a field or scalar: a value that a
+    later assignment replaced. The number counts the versions of the value.
     """
     return "\n".join(_statements(program.statements, lang.Versions()))
 

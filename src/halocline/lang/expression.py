@@ -293,7 +293,7 @@ def node(
     args = tuple(map(without_location, args))
     if op in COMMUTATIVE and args[1].digest < args[0].digest:
         args = args[::-1]  # a + b and b + a are the same node
-    # Weak references: an argument may keep the node alive, and `_nodes` would then never release either.
+    # Weak references: an argument may keep the node alive, and `_nodes` would then never release either node.
     identity = op, key, tuple(map(ref, args))
     existing = _nodes.get(identity)
     if existing is not None:
@@ -630,7 +630,7 @@ def _select(op: str, condition: Operand, then: Any, otherwise: Any) -> Any:
         return as_expr(then) if condition else as_expr(otherwise)
     c = as_expr(condition)
     if not c.condition:
-        raise InputError(f"{op} needs a condition such as u > 0 as its first argument, got {c!r}")
+        raise InputError(f"hc.{op}() needs a condition such as u > 0 as its first argument, got {c!r}")
     return pointwise(partial(_selection, op), c, as_expr(then), as_expr(otherwise))
 
 

@@ -135,7 +135,7 @@ def _commutative_sum(a: Expr, b: Expr) -> Expr:
 
 
 def _sort_pair(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """Return two values in ascending order. If one of them is NaN, it remains one of the results."""
+    """Return two values in ascending order. Both values are kept, even if one is NaN."""
     in_order = a < b
     return where(in_order, a, b), where(in_order, b, a)
 

@@ -25,7 +25,7 @@ LINEAR = ("add", "sub", "neg", "sum2")
 
 
 class _Reads(NamedTuple):
-    """Names of the fields of an expression whose ghosts are odd about a wall.
+    """Fields in an expression, by name, with ghosts that are odd about a wall.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ def _arguments(e: Expr) -> tuple[Any, ...]:
 
 
 def _combined(e: Expr) -> _Reads:
-    """Return the fields with odd ghosts of a node, from the fields of its arguments."""
+    """Return the fields with odd ghosts that a node reads, from the results for its arguments."""
     if e.op == "read":
         field = e.attribute[0]
         return _Reads(frozenset({field.name}), frozenset()) if _is_odd(field) else _NONE

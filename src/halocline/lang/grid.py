@@ -255,8 +255,9 @@ class Grid(Sealed):
         Parameters
         ----------
         staggered : bool, sequence or mapping of bool, or names of axes, optional
-            Axes along which the points lie on lower faces. By default, the other fields in the expression, or
-            the field that is set, select the points. Without such a field, the points are cell centres.
+            Axes along which the points lie on lower faces. By default, the location of the points follows
+            from the other fields in the expression, or from the field that is set. Without such a field, the
+            points are cell centres.
         """
         faces = None if staggered is None else self._staggered(staggered)
         return tuple(self._coordinate_along(axis, faces) for axis in range(self.ndim))
@@ -318,8 +319,8 @@ class Grid(Sealed):
         ----------
         staggered : tuple of bool, optional
             Axes along which the numbered points lie on lower faces. At an upper wall there is one more such
-            point. By default, the other fields in the expression, or the field that is set, select the
-            points. Without such a field, cells are numbered.
+            point. By default, the location of the points follows from the other fields in the expression, or
+            from the field that is set. Without such a field, cells are numbered.
         axes : sequence of int or str, optional
             Axes along which cells are counted. Cells that differ only along other axes have the same number.
         """
@@ -494,7 +495,7 @@ class Grid(Sealed):
     def work_field(self, name: str, key: Any, make: Callable[[str], Field]) -> Field:
         """Return the field for `key`.
 
-        The first call creates the field with ``make(name)``, where the name is not in use.
+        The first call creates the field with `make`, which receives a name that is not in use.
         """
         if key not in self._work_fields:
             self._work_fields[key] = make(self.free_name(name))
@@ -539,7 +540,7 @@ class Field(Sealed, Assignable):
             cause = "names are unique on a grid"
             if grid.is_work_field(existing):
                 cause += (
-                    "and a solver or stage has already used this one. Create your fields before solvers "
+                    ", and a solver or stage has already used this one. Create your fields before solvers "
                     "and stages."
                 )
             raise InputError(f"the grid already has a field named {name!r}; {cause}")

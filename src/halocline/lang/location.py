@@ -105,7 +105,7 @@ def common_places(operands: Sequence[Expr]) -> Mapping[Place, int] | None:
 
 
 def _intersection(places: Mapping[Place, int], other_places: Mapping[Place, int]) -> dict[Place, int]:
-    """Return the places that agree with a place of each mapping, with the minimum number of differences."""
+    """Return the places that both mappings allow, with the minimum total number of staggered differences."""
     sums: dict[Place, int] = {}
     for (p, count), (q, more) in product(places.items(), other_places.items()):
         place = merge(p, q)

@@ -44,8 +44,8 @@ def first_coefficients(order: int) -> tuple[Fraction, ...]:
 def second_coefficients(order: int) -> tuple[Fraction, ...]:
     """Return the weights of the central second derivative.
 
-    The weights are the factors d_0 of f(0) and d_k of f(k) + f(-k), k = 1 .. order/2, over h^2. With m =
-    order / 2: d_k = 2 (-1)^(k+1) (m!)^2 / (k^2 (m-k)! (m+k)!), d_0 = -2 sum_k d_k.
+    The second derivative is (d_0 f(0) + sum_k d_k (f(k) + f(-k))) / h^2, k = 1 .. order/2. The weights are
+    d_0 and d_k. With m = order / 2: d_k = 2 (-1)^(k+1) (m!)^2 / (k^2 (m-k)! (m+k)!), d_0 = -2 sum_k d_k.
     """
     m = trace.check_order(order) // 2
     return weights(range(-m, m + 1), derivative=2)[m:]
@@ -411,7 +411,7 @@ def _mixed_derivative(e: Expr, place: Place, *, grid: Grid, a: int, b: int, orde
         difference = _first_derivative(e, place, grid=grid, axis=a, order=order)
         return _first_derivative(difference, place, grid=grid, axis=b, order=order)
     scale = 0.25 / (grid.h(a) * grid.h(b))
-    # This order of the differences is chosen for compile/passes/lanes.py: along a row, the differences are
+    # The differences are grouped in this way for compile/passes/lanes.py: along a row, the differences are
     # shifted copies of one another and of the differences in the first derivative.
     a, b = min(a, b), max(a, b)
     total = graph.constant(0.0)

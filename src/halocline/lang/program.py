@@ -134,8 +134,8 @@ class Stage(Sealed, Operators):
 def _assigned_scalar(operand: Scalar) -> str | None:
     """Return the name of a scalar that a statement of the program being traced would assign.
 
-    Return None in functions that return expressions, and for parameters, because user code may rebind their
-    Python names.
+    Return None in functions that return expressions, and for parameters. In both cases, user code may rebind
+    the Python name of the operand.
     """
     program = trace.active()
     if program is None or not program.in_body:
@@ -190,8 +190,8 @@ def stage(
             places = locations(location, len(value))
         if len(places) != len(value):
             raise InputError(
-                f"stage of {len(value)} components: location {location!r} has {len(places)}; expected one "
-                "for all components, or one for each"
+                f"stage of {len(value)} components: location {location!r} has {len(places)} entries; "
+                "expected one for all components, or one for each"
             )
         return Vector(
             stage(v, f"{base}_{i}", storage=storage, location=place)
@@ -253,8 +253,8 @@ class NoGhosts(BoundaryCondition):
 class Assign:
     """Assignment of one or several fields at once: field.set(expression).
 
-    No expression reads a new value of another field in the assignment, or a ghost that depends on such a
-    value.
+    In this assignment, no expression reads the new value of another assigned field, or a ghost that depends
+    on such a new value.
     """
 
     values: Mapping[Field, Expr]
@@ -288,8 +288,8 @@ class StopWhen:
 class Repeat:
     """Loop: `with loop(until, limit)`, or `with when(condition)`, which is a loop of at most one pass.
 
-    For `with when(condition)`, `often` is the expected share of the passes of the surrounding loop in which
-    the body runs.
+    `often` is the expected share of passes of the surrounding loop in which the body of
+    `with when(condition)` runs.
     """
 
     until: Expr | None
@@ -452,7 +452,8 @@ class Program:
         derivatives in each stage of a scheme.
 
         Statements between the evaluations may set fields and scalars. An expression must not be used after it
-        is formed again. If nothing else differs, all evaluations have the same sweeps and the same kernel.
+        is formed again. If the evaluations differ only in the values of fields and scalars, they share the
+        same sweeps and the same kernel.
         """
         reached = self._names, self._requests
         self._evaluated = self._evaluated or (dict(self._names), dict(self._requests))
@@ -488,7 +489,7 @@ class Program:
 
         The n-th request for a name and kind gives the same field in every program on a grid. Equal programs
         therefore have the same code, and a repeated trace creates no further fields. Each run has its own
-        values.
+        values of the field.
         """
         key = (name, *kind)
         number = self._requests[key] = self._requests.get(key, 0) + 1
@@ -523,7 +524,7 @@ class Program:
 
         In the new program, each statement before the loop assigns the present value of its field or scalar.
         The compiler therefore forms the same sweeps of the loop, and fills the halos that the first pass
-        reads. The results of the loop have the same bits.
+        reads. The results have the same bits as the results of an uninterrupted loop.
 
         Raises
         ------
@@ -692,7 +693,7 @@ def loop(*, until: Any = None, limit: Any = None, record: Scalar | Sequence[Scal
     limit : int or scalar, optional
         Maximum number of passes.
     record : scalar or sequence of scalars
-        Scalars whose values after each pass are the history of the run.
+        Scalars to record. Their values after each pass form the history of the run.
 
     Examples
     --------
@@ -812,9 +813,9 @@ def with_current_values(expression: Expr) -> Expr:
 def assign(changes: Mapping[Any, Any]) -> None:
     """Set several fields at once.
 
-    If `x` and `y` are formed before, ``assign({a: x, b: y})`` has the same effect as `a.set(x)` and
-    `b.set(y)`, with one exception: a boundary condition of a field in `y` reads `a`. With `assign`, `y` then
-    reads the ghosts as they are before both assignments.
+    If `x` and `y` are formed before the call, ``assign({a: x, b: y})`` has the same effect as ``a.set(x)``
+    followed by ``b.set(y)``. There is one exception: a boundary condition of a field in `y` reads `a`. With
+    `assign`, `y` then reads the ghosts from before both assignments.
 
     Parameters
     ----------
@@ -1029,21 +1030,21 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
     signature = signature_of(function, title)
     if signature is None:
         raise InputError(
-            f"the arguments of {title} have no names. Wrap it in a function of fields and parameters."
+            f"the arguments of {title} have no names. Call {title} in a function of fields and parameters."
         )
     bound: dict[str, Any] = {}
     for name, argument in signature.parameters.items():
         if name in bound_by_partial:
             continue
         if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
-            raise InputError(f"{title}: *{name} cannot be bound; name each field and parameter")
+            raise InputError(f"{title}: *{name} cannot be bound; list each field and parameter by name")
         if argument.kind is argument.POSITIONAL_ONLY:
             raise InputError(f"{title}: argument {name!r} is positional only and cannot be bound by its name")
         thing, field = names.get(name), grid.find(name)
         if thing is not None and field is not None:
             raise InputError(
                 f"{title}: argument {name!r} names both a field and a scalar or parameter (t, dt and step "
-                "are the program's own). Rename one of them."
+                "are scalars of the program). Rename one of them."
             )
         if thing is None:
             thing = field

@@ -5,8 +5,8 @@ one more point, at the upper wall. An expression that reads at explicit offsets 
 is one exception: along an axis where all its fields are staggered and read without an offset, the expression
 is reduced over their points.
 
-Reductions of a vector are formed by component, except `norm`, and `dot` of two vectors: ``hc.max(v)`` is a
-Vector of scalars. The maximum length is ``hc.max(hc.sqrt(hc.dot(v, v)))``.
+Reductions of a vector are formed by component: ``hc.max(v)`` is a Vector of scalars. The exceptions are
+`norm`, and `dot` of two vectors. The maximum length is ``hc.max(hc.sqrt(hc.dot(v, v)))``.
 
 Sums are order-independent (docs/decisions/0001): their bits do not depend on ranks, threads or patches.
 """
@@ -81,9 +81,9 @@ def norm(f: Any) -> Expr:
             squares = squares + sum(e * e)
         elif e.op != "const" or e.attribute != 0.0:
             raise InputError(
-                f"norm of {e!r} with components at several locations: its number of points is undefined. "
-                "Interpolate the components to one location, hc.norm([*hc.to(v, 'cell'), 3.0]), or leave "
-                "it out."
+                f"norm of {e!r} with components at several locations: the number of points for {e!r} is "
+                "undefined. Interpolate the components to one location, hc.norm([*hc.to(v, 'cell'), 3.0]), "
+                f"or leave {e!r} out."
             )
     return unary("sqrt", squares)
 
@@ -105,7 +105,7 @@ def count(condition: Operand) -> Expr:
     """Return the number of cells in which a condition holds."""
     c = _operand(condition, "count")
     if not c.condition:
-        raise InputError(f"count needs a condition such as u > 0, got {c!r}")
+        raise InputError(f"hc.count() needs a condition such as u > 0, got {c!r}")
     return reduction("count", where(c, 1.0, 0.0))
 
 
@@ -119,7 +119,7 @@ def first(condition: Operand) -> Expr:
     """
     c = _operand(condition, "first")
     if not c.condition:
-        raise InputError(f"first needs a condition such as u < 0, got {c!r}")
+        raise InputError(f"hc.first() needs a condition such as u < 0, got {c!r}")
     grid = c.grid
     assert grid is not None  # an expression that varies has a grid
     return reduction("min", where(c, grid.cell_number(place_of(c)), math.inf))
@@ -141,14 +141,15 @@ def value(
     at : sequence of int, or int on a grid of one axis
         Global index of a point of `f`. Negative entries count from the upper end.
     x, y, z : float
-        Coordinates of the point, one for each axis of the grid, inside its extent. The value is interpolated
+        Coordinates of the point, one for each axis, inside the extent of the grid. The value is interpolated
         linearly between the nearest points at the location of `f`. Between a wall and the nearest point, the
         value is extrapolated linearly from the two points nearest to the wall. Periodic axes wrap around.
 
     Raises
     ------
     InputError
-        An index is not an integer or has no point, or a coordinate is missing or outside the grid.
+        An index is not an integer or lies outside the expression, or a coordinate is missing or lies outside
+        the grid.
 
     Examples
     --------
@@ -194,7 +195,7 @@ def _index(at: Any, points: tuple[int, ...]) -> tuple[int, ...]:
             "hc.value(f, x=0.5, y=0.5)"
         )
     if len(entries) != len(points) or not all(-n <= i < n for i, n in zip(entries, points, strict=True)):
-        raise InputError(f"value at {at!r}: no point of an expression of shape {points}")
+        raise InputError(f"value at {at!r}: this index lies outside the expression, which has shape {points}")
     return tuple(i % n for i, n in zip(entries, points, strict=True))
 
 

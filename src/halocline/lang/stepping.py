@@ -38,18 +38,18 @@ class Scheme(Protocol):
 
 
 class Counting(Protocol):
-    """Quantity that sums values after each step; see halocline.run.output.output.
+    """Quantity that accumulates values after each step; see halocline.run.output.output.
 
     Attributes
     ----------
     weight : Scalar
-        Total weight of the steps in the sum.
+        Total weight of the accumulated steps.
     """
 
     weight: lang.Scalar
 
     def add(self, weight: Expr) -> None:
-        """Record the statements that add the values after a step, with the given weight, to the sum."""
+        """Record the statements that accumulate the values after a step, with the given weight."""
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,10 @@ def stepping(
     parameters : collection of str
         Names of the parameters of the simulation.
     counting : sequence of Counting
-        Quantities that sum values after each step.
+        Quantities that accumulate values after each step.
     recorded : sequence of Recorded
         Numbers in the history of a run, in the columns after the time and the step. The history has one row
-        for each step. A row repeats the numbers of the previous row if they are not due.
+        for each step. If the numbers are not computed in a step, its row repeats those of the previous row.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def stepping(
         if scheme is None:
             raise InputError(
                 f"function {title!r} returns time derivatives and needs a scheme, such as scheme=hc.RK3(). "
-                "If it is the step itself, decorate it with @hc.program."
+                "If the function performs the whole step, decorate it with @hc.program."
             )
         if dt is None:
             raise InputError(
@@ -251,7 +251,7 @@ def stepping(
                 )
         if time_before is not None and "t" in program.assigned_scalars():
             reach(reached, time_before, t)
-        # Output has separate sweeps, so that fields have the same bits with and without it.
+        # Output has separate sweeps, so that fields have the same bits with and without output.
         for quantity in counting:
             program.cut()
             quantity.add(names["dt"].expr if has_time_step else as_expr(1.0))
@@ -365,9 +365,9 @@ def _check_walls(program: lang.Program, changing: Collection[str]) -> None:
         names = sorted({leaf.attribute[0] for leaf in leaves if leaf.op == "scalar"} & {*changing})
         if names:
             raise InputError(
-                f"points of field {field.name!r} lie on a wall, whose value reads {names[0]}, which changes "
-                "while the program runs; expected a value of numbers, parameters and coordinates, or a "
-                "field whose points do not lie on the wall"
+                f"points of field {field.name!r} lie on a wall. The value on this wall reads {names[0]}, "
+                "which changes while the program runs; expected a value of numbers, parameters and "
+                "coordinates, or a field whose points do not lie on the wall"
             )
 
 

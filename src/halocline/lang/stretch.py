@@ -45,7 +45,7 @@ def maps_of(stretch: Mapping[str, Map] | None, grid: Grid) -> tuple[Map | None, 
         except InputError:
             raise InputError(f"stretch has axis {axis!r}; expected some of {', '.join(known)}") from None
         if number in maps:
-            raise InputError(f"stretch names axis {AXES[number]} twice; expected one map for it")
+            raise InputError(f"stretch names axis {AXES[number]} twice; expected one map for each axis")
         maps[number] = function
     return tuple(_check_map(maps[axis], grid, axis) if axis in maps else None for axis in range(grid.ndim))
 

@@ -124,8 +124,8 @@ def _without_draws(function: Callable[..., Any]) -> Iterator[None]:
     yield
     if [state() for state in states] != before:
         raise InputError(
-            f"function {name_of(function)!r} draws random numbers while it is traced, and these stay "
-            "constant. Use hc.random(seed, index=grid.cell_number()), which returns one number per cell."
+            f"function {name_of(function)!r} draws random numbers while it is traced, and these numbers "
+            "stay constant. Use hc.random(seed, index=grid.cell_number()), which returns one number per cell."
         )
 
 

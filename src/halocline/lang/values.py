@@ -134,7 +134,7 @@ def as_texts(value: Any, label: str) -> tuple[str, ...]:
         The value is not a sequence, or has an entry other than text. `label` names the value in the message.
     """
     if not is_sequence(value) or not all(isinstance(text, str) for text in value):
-        raise InputError(f"{label} is {short_repr(value)}; expected texts, such as ('u', 'v')")
+        raise InputError(f"{label} is {short_repr(value)}; expected strings, such as ('u', 'v')")
     return tuple(value)
 
 

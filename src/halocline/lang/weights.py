@@ -12,7 +12,7 @@ from math import factorial
 def weights(
     points: Sequence[int | Fraction], at: int | Fraction = 0, derivative: int = 0
 ) -> tuple[Fraction, ...]:
-    """Return the weights with which the values at some points give a derivative of their polynomial.
+    """Return the weights of the values at some points in a derivative of the interpolating polynomial.
 
     The polynomial passes through the values at all points.
 

@@ -65,9 +65,9 @@ class Prediction:
 class _Share:
     """Work of one sweep, for a subdomain or for all subdomains of a rank.
 
-    Subdomains of the same shape, walls and methods use the same object. The peers in its messages are valid
-    for one of these subdomains only, but the directions are valid for all of them. Each message is stored
-    with the index of its subdomain on the rank.
+    Subdomains with the same shape, walls and transfer methods share one object. The peer of a message is
+    valid for only one of these subdomains, but the direction of a message is valid for all of them. Each
+    message is stored with the index of its subdomain on the rank.
     """
 
     sweep: Sweep
@@ -270,7 +270,7 @@ class _Work:
         return self.machine.device_of(self.layout.slot(subdomain)[1], self.layout.slots_per_node)
 
     def _copying(self, a: int, b: int) -> float:
-        """Return the bytes per second of copies by a rank between subdomains on two processors."""
+        """Return the bytes per second at which a rank copies from one processor to another."""
         return self.rates.packing if a == b else min(self.rates.packing, self.machine.bandwidth(a, b))
 
 
@@ -320,7 +320,7 @@ class _Run:
             {} for _ in ranks
         ]  # Pending copies by neighbours, by sweep.
         self.busy = [True] * len(ranks)
-        self.pending_reduction: list[int | None] = [None] * len(ranks)  # Sweep of the pending result.
+        self.pending_reduction: list[int | None] = [None] * len(ranks)  # Sweep with the pending reduction.
         self.ranks_in_reduction: dict[int, int] = {}  # Number of ranks in a reduction, by sweep.
         self.result_times: dict[int, float] = {}  # Time of the result, by sweep.
         self.waiting: dict[int, list[tuple[int, float]]] = {}  # Waiting ranks and start times, by sweep.
@@ -352,7 +352,7 @@ class _Run:
     # --- events ---
 
     def _begin(self, rank: int, current_time: float) -> None:
-        """Begin a sweep: announce cells that receivers copy, pack and post all other messages, and copy."""
+        """Begin a sweep: announce cells for receivers to copy, pack and post other messages, make copies."""
         share, sweep = self._share(rank), self.current_sweep[rank]
         rates, part = self.work.rates, share.sweep.share
         overhead = part * self.routes.machine.network.overhead
@@ -629,7 +629,7 @@ class _Run:
         self._begin_next_sweep(rank, max(start, result_time))
 
     def _end_sweep(self, rank: int, current_time: float) -> None:
-        """End a sweep, and wait for an earlier result if the next sweep needs this result."""
+        """End a sweep. If the next sweep needs the result of an earlier reduction, wait for this result."""
         sweep = self.pending_reduction[rank]
         if sweep is None or self.current_sweep[rank] % self.sweeps + 1 not in self.work.waits:
             self._begin_next_sweep(rank, current_time)

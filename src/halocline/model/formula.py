@@ -121,7 +121,8 @@ def step_time(
     largest_box = [-(-n // p) for n, p in zip(decomposition.shape, decomposition.parts, strict=True)]
     node_box = [-(-n // p) for n, p in zip(decomposition.shape, over_nodes, strict=True)]
     network_cells = exchange_cost(traffic, decomposition.shape, decomposition.periodic, "node")(over_nodes)
-    # Halo cells that a device with neighbours on all sides receives, and their part from its own node.
+    # Number of halo cells that a device with neighbours on all sides receives, and the number of these cells
+    # that come from its own node.
     halo_cells = exchange_cost(traffic, node_box, (True,) * len(node_box), "node")(per_device) // 2
     cells_within = halo_cells - exchange_cost(traffic, node_box, (True,) * len(node_box), "device")(
         per_device

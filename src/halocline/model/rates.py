@@ -13,7 +13,7 @@ from halocline.plan.machine import Machine, Measured
 
 @dataclass(frozen=True)
 class Rates:
-    """Rates of one rank, and its time to begin a sweep.
+    """Rates of one rank, and the time that it needs to begin a sweep.
 
     Attributes
     ----------
@@ -22,7 +22,8 @@ class Rates:
     packing : float
         Bytes per second in packing, unpacking and copies, for the rank or for each of its GPUs.
     begin : float
-        Seconds per sweep in addition to its patches, for kernel launches and for the wake-up of threads.
+        Seconds per sweep in addition to the time of its patches, for kernel launches and for the wake-up of
+        threads.
     per_flop, per_sum : float
         Measured seconds per operation, and per summand of a sum over the grid. They are added to the time for
         the bytes.
@@ -55,7 +56,7 @@ class Rates:
     ) -> Rates:
         """Return the rates of a rank.
 
-        If the machine file has measured rates, the result is based on them. For more ranks per node than in
+        If the machine file has measured rates, the result is based on them. If a node has more ranks than in
         the measurement, the rates decrease in proportion. Without measured rates, the ranks share the devices
         of a node equally. On CPUs, the number of threads limits the bandwidth, the arithmetic and the caches
         of a rank.

@@ -1,6 +1,6 @@
 """Figures and tables of Astaroth on GPUs (Pekkilä et al. 2022, Section 5, Figs. 10 to 15, and Table B.1).
 
-The model executes plans of the program of the paper. The subdomains are in Z-order over the devices of all
+The model executes plans of the paper's program. The subdomains are in Z-order over the devices of all
 ranks, which are numbered consecutively. Each exchange contains the sides and edges of all eight fields.
 """
 
@@ -105,14 +105,14 @@ def step(row: Row, *, corners: bool = True) -> StepTime:
 
 
 def _exchange_seconds(row: Row, corners: bool) -> float:
-    """Return the time of the exchange in a step by the formula, in seconds."""
+    """Return the time that the formula gives for the exchange in a step, in seconds."""
     time = step(row, corners=corners)
     return max(time.between, time.within)
 
 
 PARTS: dict[
     str, Callable[[Row], float] | None
-] = {  # functions that return the time of a part of a step by the formula, in seconds
+] = {  # functions that return the time that the formula gives for a part of a step, in seconds
     "step": lambda row: step(row).seconds,
     "computing": lambda row: step(row).work,
     "exchange": lambda row: _exchange_seconds(row, corners=False),
@@ -123,7 +123,7 @@ STEP, COMPUTING, EXCHANGE, CORNERS, SYNCHRONISATION = PARTS
 
 
 def formula(row: Row) -> float | None:
-    """Return the time of a step or of a part of it by the formula, in nanoseconds per cell."""
+    """Return the time that the formula gives for a step or a part of it, in nanoseconds per cell."""
     seconds = PARTS[row.get("part", STEP)]
     return None if seconds is None else 1e9 * seconds(row) / row["n"] ** 3
 
@@ -228,7 +228,7 @@ def _quotients(rows: Sequence[Row]) -> Iterator[Quotient]:
         predicted = _predicted_value(rows, n=256, devices=devices)
         if predicted is not None:
             description = (
-                f"ns per cell and step on {units} (predicted for 256³ cells; published without size)"
+                f"ns per cell and step on {units} (predicted for 256³ cells; published without grid size)"
             )
             yield description, published_ns, predicted
 
@@ -315,7 +315,7 @@ def _share_tables(rows: Sequence[Row]) -> Iterator[Table]:
 
 
 def _order_tables(rows: Sequence[Row]) -> Iterator[Table]:
-    """Yield the table of the statements of the paper on orders, with results of the formula and the model."""
+    """Yield the table of the paper's statements on orders, with results of the formula and of the model."""
 
     def first_bound_count(order: int) -> str:
         limits = [
@@ -397,9 +397,9 @@ def _pencil_code_tables(rows: Sequence[Row]) -> Iterator[Table]:
             ),
         },
         note=q.wrap_notes(
-            "Speed-ups are ranges over both clusters. The lower end is the speed-up relative to Mahti. From "
-            f"the memory bandwidths of a node of Puhti, {bandwidth_ratio:.1f} was expected (published: "
-            f"roughly 13). The paper measured {puhti[0]} to {puhti[1]}."
+            "Speed-ups are ranges over both clusters. The lower end is relative to the Pencil Code on Mahti. "
+            f"From the memory bandwidths of a node of Puhti, a speed-up of {bandwidth_ratio:.1f} was "
+            f"expected (published: roughly 13). The paper measured {puhti[0]} to {puhti[1]}."
         ),
     )
 
@@ -557,7 +557,7 @@ PAPERS = (
     Derived(
         "astaroth-verification",
         "Differences between layouts",
-        "Maximum difference of a field value after a step, in units in the last place.",
+        "Maximum difference of a field value after one step, in units in the last place.",
         "layouts",
         CASE,
         options={"steps": 1},

@@ -60,7 +60,7 @@ def off_node(decomposition: Decomposition, per_node: int) -> tuple[list[int], in
         Number of faces with a neighbour on another node, for each rank of the node.
     off, on : int
         Numbers of halo cells that one rank receives from other nodes, and from its own node. The numbers are
-        those of the rank that receives most cells from other nodes.
+        those of the rank that receives the most cells from other nodes.
     """
     first = decomposition.count // per_node // 2 * per_node
     faces, cells = [], []
@@ -121,7 +121,7 @@ def _range(values: tuple[int, int]) -> str:
 
 
 def compare_costs(row: Row) -> dict[str, Any]:
-    """Return the decomposition of minimum cost (Eqs. 7, 12), its cost, and that of the published one."""
+    """Return the decomposition of minimum cost (Eqs. 7, 12), its cost, and the cost of the published one."""
     shape, level = [row[f"n_{axis}"] for axis in range(3)], "node" if "nodes" in row else "device"
     cost = exchange_cost(TRAFFIC, shape, PERIODIC, level)
     best = decompose(shape, row["nodes" if level == "node" else "devices"], traffic=TRAFFIC, level=level)
@@ -177,8 +177,8 @@ PAPERS = (
         "Mapping of subdomains to nodes",
         "Mapping of the subdomains of 1024³ cells to nodes: row by row, in Z-order (morton, P*), and by the "
         "minimum cost on two levels (optimal). The table contains the number of faces of a subdomain with a "
-        "neighbour on another node. Halo cells are those of the rank that receives most cells from other "
-        "nodes. The published numbers of faces are for many more ranks than a node has.",
+        "neighbour on another node. The halo cells are those of the rank that receives the most cells "
+        "from other nodes. The published numbers of faces are for many more ranks than a node has.",
         configurations=[
             {"n": 1024, "ranks_per_node": per_node, "ranks": ranks, "strategy": strategy}
             for per_node in (4, 8)

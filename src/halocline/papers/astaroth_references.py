@@ -86,8 +86,8 @@ def _pencil_code_tables(group: Group) -> Iterator[Table]:
         note=q.wrap_notes(
             f"Paper: {SECTION}, and Section 6. A CPU node of Puhti has two Xeon Gold 6230. Over both "
             f"clusters and all sizes, the published speed-up is {minimum}–{maximum}. The time of the Pencil "
-            "Code on one core was measured by this project on a machine with AVX-512. It is divided by the "
-            "number of cores times the measured time."
+            "Code on one core was measured by this project on a machine with AVX-512. For the last "
+            "column, this time is divided by the product of the number of cores and the measured time."
         ),
         left=3,
     )

@@ -22,11 +22,11 @@ GROWN_SHAPES = {  # functions that return the shape of the grid, by growth type
 DEVICES_PER_NODE = 2
 SECONDS_PER_CELL = 1e-7 / published("cavity-table3").values("ssspnt", method="single")[0]  # on one device
 FITTED_NOTE = (
-    "The predicted time per cell on one device is that of Table 3. Two numbers of the machine file are "
-    "fitted: one to the baseline without GPUDirect and with decomposition along i (Table 3), and one to the "
-    "baseline with GPUDirect and decomposition along k (Table 4). For the baseline with decomposition along "
-    "i, the published loss of time is twice as large in Table 4 as in Table 3. The messages of both tables "
-    "have the same size, so the model does not explain this difference."
+    "The predicted time per cell on one device is the published time of Table 3. Two numbers of the "
+    "machine file are fitted: one to the baseline without GPUDirect and with decomposition along i (Table "
+    "3), and one to the baseline with GPUDirect and decomposition along k (Table 4). For the baseline with "
+    "decomposition along i, the published extra time beyond ideal scaling is twice as large in Table 4 as in "
+    "Table 3. The messages have the same size in both tables, so the model does not explain this difference."
 )
 
 
@@ -106,8 +106,8 @@ _study = partial(
 )
 _RANKS = {"ranks": "1,2", "threads": "1"}
 _STRONG, _WEAK = {"study": "strong", "n": "64"}, {"study": "weak", "n": "32", "growth": "2"}
-# Two ranks are too few for all decompositions. Therefore each rank has several subdomains, which also
-# exchange messages by MPI.
+# Two ranks with one subdomain each cannot have every decomposition. Therefore each rank has several
+# subdomains, which also exchange messages by MPI.
 _SUBDOMAINS = {**_RANKS, "subdomains_per_rank": 4, "communication": "v3"}
 _ALL_DECOMPOSITIONS = {**_SUBDOMAINS, "decomposition": "1d-x,1d-z,2d,3d"}
 _VERSIONS = {**_RANKS, "communication": "baseline,v3", "gpudirect": "off,on", "decomposition": "1d-x,1d-z"}
@@ -133,7 +133,7 @@ def _strong_and_weak(options: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     return {**options, **_STRONG}, {**options, **_WEAK}
 
 
-_SSSPNT: dict[str, Any] = {  # options of tables of the ssspnt of all devices together
+_SSSPNT: dict[str, Any] = {  # options of tables that show the ssspnt of all devices together
     "machine": "newriver",
     "device_time": SECONDS_PER_CELL,
     "scale": lambda seconds, row: 1e-7 * prod(row["shape"]) / seconds,
@@ -246,8 +246,8 @@ PAPERS = (
         "contain no costs of MPI libraries. The text of the paper states no numbers.",
         "weak",
         local_runs={**_RANKS, **_WEAK, **_LIBRARIES},
-        difference_note="The caption of the figure names decompositions along three axes, but the text names "
-        f"several decompositions (Section 4.6.2). {CPU_NOTE}",
+        difference_note="According to the caption, the figure shows decompositions along three axes. According "
+        f"to the text, it shows several kinds of decomposition (Section 4.6.2). {CPU_NOTE}",
         configurations=[row for row in _growth_configurations(2) if row["decomposition"] == "3d"],
         row_key="decomposition",
         **_SSSPNT,
@@ -294,7 +294,7 @@ PAPERS = (
                 13,
                 "Overlap",
                 "Runs with overlap of computation and communication, compared with runs without overlap. "
-                "There is no prediction, because messages of the model always make progress. In the paper, "
+                "There is no prediction, because messages in the model always make progress. In the paper, "
                 "messages make no progress before MPI_Waitall, and runs with overlap are 20 to 30 % slower.",
                 {**_SUBDOMAINS, "communication": "v3,overlap", "decomposition": "3d"},
                 "In Halocline, MPI makes progress between patches, as in the variant of the paper with "

@@ -224,7 +224,7 @@ def bandwidth_table(names: Sequence[str], rates: Sequence[Sequence[float]], titl
 
 
 def links_here() -> Table | str:
-    """Return the table of bandwidths between devices of this machine, or a sentence why there is none."""
+    """Return the table of bandwidths between devices of this machine, or a sentence with the reason."""
     from halocline.run.devices.topology import bandwidths, read_topology
 
     devices = _devices("cuda")

@@ -251,7 +251,7 @@ class Paper:
         return self._machine_named(name or self.machine)
 
     def _machine_named(self, name: str) -> Machine:
-        """Return a machine by name; numbers in `network` replace those of the network of `machine`."""
+        """Return a machine by name. For `machine`, `network` replaces numbers of the machine file."""
         from halocline.study.measuring.host import machine_named
 
         machine, network = machine_named(name), dict(self.network) if name == self.machine else {}
@@ -300,7 +300,7 @@ class Paper:
         return rows
 
     def _pace(self, schedule: Any, shape: tuple[int, ...], machine: Machine, row: Row) -> float:
-        """Return the factor for the times of sweeps with which one device takes the published time.
+        """Return the factor that scales the times of sweeps so that one device takes the published time.
 
         The published time is the constant 1/π in the formula of Pekkilä et al. 2022, which the authors also
         measure on one device. The factor is 1 for devices other than those of `machine`.
@@ -321,7 +321,10 @@ class Paper:
         return max(1.0 + (device_time * prod(shape) - times[0]) / sweep_time, MIN_PACE)
 
     def _prepare_schedule(self, row: Row) -> Any:
-        """Return the schedule and the shape of the grid: that of one rank if `is_weak`, else of all ranks."""
+        """Return the schedule and the shape of the grid.
+
+        The shape is that of the grid of one rank if `is_weak`, otherwise that of the grid of all ranks.
+        """
         from halocline.study.measuring.predict import prepare
 
         if self.make_schedule is not None:

@@ -53,7 +53,7 @@ def _note(group: Group) -> str:
 
 
 def _cores(row: Row) -> str:
-    """Return the head of the column of Table 5.1 for the configuration of a row."""
+    """Return the head of the column in Table 5.1 that contains the configuration of a row."""
     ranks = row["ranks_per_node"]
     all_ranks = max(published("umbc-5.1").values("ranks_per_node", machine=row["machine"]))
     cores = "1 core" if ranks == 1 else "all cores" if ranks == all_ranks else f"{ranks} of {all_ranks} cores"

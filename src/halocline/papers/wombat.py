@@ -50,7 +50,7 @@ NODE_GRIDS = {1: (1, 1, 1), 27: (3, 3, 3), 150: (5, 5, 6), 512: (8, 8, 8), 648: 
 NODE_GRIDS |= {4096: (16, 16, 16), 16224: (24, 26, 26)}
 BLUE_WATERS_ZONES = (160, 160, 160)  # zones of a node of Blue Waters: 4.1 million, as in Fig. 7
 MODEL_NOTE = (
-    "The model contains neither the costs of calls of MPI by several threads, nor bottlenecks of a torus or "
+    "The model contains neither the costs of MPI calls by several threads, nor bottlenecks of a torus or "
     "dragonfly network. These costs are not fitted, because the paper states too few numbers."
 )
 SPEED_NOTE = (
@@ -185,10 +185,10 @@ PAPERS = (
     _figure(
         "wombat-fig5",
         "Patches",
-        "Zones per second and node by edge length of the patches and number of ranks per node, on all cores "
-        "of a node. On XCBDW and XCKNL, the published numbers are lower bounds for the best patches. The "
-        f"predictions contain no cost of patches. {SPEED_NOTE} If all cores are busy, their clock rate is "
-        "lower, and other processors reach a different share of their peak.",
+        "Zones per second per node, as a function of the edge length of the patches and of the number of "
+        "ranks per node. All cores of a node compute. On XCBDW and XCKNL, the published numbers are lower "
+        f"bounds for the best patches. The predictions contain no cost of patches. {SPEED_NOTE} If all cores "
+        "are busy, the clock rate is lower, and other processors reach a different share of their peak.",
         "patches",
         machine="xeil",
         compared_key="zones_per_second",
@@ -198,7 +198,7 @@ PAPERS = (
             for machine in SPLITS
         ],
         scale=lambda seconds, row: prod(row["shape"]) / seconds / row["nodes"],
-        **{**_NODE_TABLE, "unit": "zones per second and node", "format_value": "{:,.0f}".format},
+        **{**_NODE_TABLE, "unit": "zones per second per node", "format_value": "{:,.0f}".format},
         options=_PATCH_OPTIONS,
         local_runs={**ALL_CORES, "patches": "16,32,64", "all_splits": True},
         difference_note="The measurements use one node instead of 27, and 64³ zones for all edge lengths.",

@@ -27,8 +27,8 @@ def shares(weights: Sequence[float], before: float, total: float, ranks: int) ->
 
     Each rank has an equal interval of the total weight. A task is assigned to the rank whose interval
     contains the middle of the task. This heuristic does not give the optimal cut. Only the first and the last
-    task of a rank can exceed its interval, each by at most half of its weight. The weight of a rank is
-    therefore at most the mean plus the weight of one task.
+    task of a rank can exceed the interval, each by at most half of the weight of the task. The weight of a
+    rank is therefore at most the mean plus the weight of one task.
 
     Parameters
     ----------

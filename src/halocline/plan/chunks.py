@@ -1,7 +1,7 @@
 """Storage of arrays in chunks that do not depend on the decomposition.
 
-One rank assembles and writes each chunk. The functions are pure, and each call plans for one rank. The cost
-of a call does not depend on the number of ranks.
+Each chunk is assembled and written by a single rank. The functions are pure, and each call plans for one
+rank. The cost of a call does not depend on the number of ranks.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ChunkGrid:
 
 @dataclass(frozen=True)
 class Selection:
-    """Selection of points of a field, which form an array.
+    """Selected points of a field, stored as an array.
 
     Parameters
     ----------

@@ -133,10 +133,10 @@ def decompose(
         Number of subdomains (ranks).
     strategy : str, or sequence or mapping of int
         ``optimal``
-            Parts of minimum cost. For equal costs, the criteria are in this order: the smallest maximum
-            subdomain, the fewest cuts of the last axis, the fewest cuts of the axis before it. Contiguous
-            rows are thus cut last. Consecutive ranks are close in the grid: all ranks with the same first
-            digits form a block.
+            Parts of minimum cost. For equal costs, the criteria are in this order: the smallest size of the
+            largest subdomain, the fewest cuts of the last axis, the fewest cuts of the axis before it.
+            Contiguous rows are thus cut last. Consecutive ranks are close in the grid: all ranks with the
+            same first digits form a block.
         ``bisection``
             The count is divided into its prime factors. Each factor, largest first, cuts the axis along which
             subdomains are then longest (Pearson et al. 2020, Fig. 4). Of equally long axes, the first is cut.

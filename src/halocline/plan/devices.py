@@ -121,8 +121,8 @@ def share_devices(devices_of_node: int, ranks_of_node: int) -> tuple[tuple[int, 
     Raises
     ------
     InputError
-        There are no devices. Or there are more devices than ranks, and their number is not a multiple of the
-        number of ranks. All ranks must have the same number of subdomains.
+        There are no devices or no ranks. Or there are more devices than ranks, and the number of devices is
+        not a multiple of the number of ranks. All ranks must have the same number of subdomains.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def deal_devices(selected_identities: Sequence[Sequence[str]]) -> tuple[tuple[in
         raise InputError(
             f"ranks of a node see from {counts[0]} to {counts[-1]} devices; expected equal numbers. "
             "Configure the launcher so that each rank sees all devices of the node, or the same number of "
-            "its own."
+            "devices of its own."
         )
     return tuple(tuple(range(counts[0])) for _ in selected_identities)
 

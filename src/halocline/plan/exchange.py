@@ -98,10 +98,11 @@ def exchange(
     schedule : Schedule
         Schedule with the fields and the blocks of the grid.
     number : int
-        Index of the sweep in the schedule. The message tags of the exchange depend on it, so that no two
-        exchanges use the same tags.
+        Index of the sweep in the schedule. The message tags of the exchange depend on this index, so that no
+        two exchanges use the same tags.
     sweep : Sweep
-        Sweep whose `exchange` contains the halo segments to fill, the same on all subdomains.
+        Sweep whose `exchange` contains the halo segments to fill. These segments are the same on all
+        subdomains.
     transfers : Transfers
     kernel_wraps : bool
         True if the kernel wraps the rows of the fields in `Sweep.wraps` periodically. The ends of these rows

@@ -62,9 +62,9 @@ def fill_boxes(
     - halo cells that are copied within this subdomain belong to the core
     - ghost cells that the fills of the axes in `Fill.covers` write belong to the core
 
-    The fill of another axis sets all other ghost cells in these layers, and extends over the ghost cells of
-    this fill. If a fill reads along the wall, owned points next to another subdomain also belong to rims. A
-    core that reads rims becomes a rim.
+    The fill of another axis sets all other ghost cells in these layers. The box of that fill extends over the
+    ghost cells of this fill. If a fill reads along the wall, owned points next to another subdomain also
+    belong to rims. A core that reads rims becomes a rim.
     """
     if not subdomain.active(blocks):
         return ()
@@ -135,9 +135,9 @@ def _empty_box(like: Box) -> Box:
 
 
 def _reach(fill: Fill, fills: tuple[Fill, ...]) -> list[int]:
-    """Return the maximum distance per axis between a ghost cell of a fill and its dependent cells.
+    """Return the maximum distance per axis between a ghost cell of a fill and the cells that depend on it.
 
-    The dependent cells are those of patches, across and along the wall, and those of fills of other axes.
+    These cells belong to patches, across and along the wall, or to fills of other axes.
     """
     reach = [max(layers) for layers in fill.corners]
     for other in fills:

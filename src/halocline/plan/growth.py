@@ -1,4 +1,4 @@
-"""Growth of a grid with the ranks of a weak-scaling study (the cavity code, Section 4.3).
+"""Growth of a grid with the ranks of a weak-scaling study (the cavity code of Virginia Tech, Section 4.3).
 
 With growth 1, each rank has a cube if the grid of one rank is a cube and ranks are in Z-order. The grids
 resemble those of Fig. 13 of Pekkilä et al. 2022; that paper does not describe the growth.

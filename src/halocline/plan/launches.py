@@ -154,7 +154,7 @@ def _launches_over(
 
 
 def _layer(box: Box, axis: int, side: int, layer: int) -> Box:
-    """Return one layer of ghost cells, counted from the wall."""
+    """Return layer number `layer` of the ghost cells in a box; layer 0 is next to the wall."""
     at = box.hi[axis] - 1 - layer if side < 0 else box.lo[axis] + layer
     lo, hi = list(box.lo), list(box.hi)
     lo[axis], hi[axis] = max(at, box.lo[axis]), min(at + 1, box.hi[axis])

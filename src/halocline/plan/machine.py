@@ -33,7 +33,7 @@ class Device(_Part):
         A CPU device is a socket.
     model : str
     count : int
-        Number of devices per node. Links refer to them as device0, device1, ...
+        Number of devices per node. Links refer to the devices as device0, device1, ...
     bandwidth : float
         Bytes per second between the device and its memory.
     memory : float
@@ -252,7 +252,7 @@ class Machine(_Part):
     links : tuple of Link
     network : Network
     host : Host, optional
-        Host of a node of GPUs. Without a host, messages by MPI are sent from device to device.
+        Host of a node of GPUs. Without a host, MPI sends messages from device to device.
     aware : Aware, optional
         Properties of GPU-aware MPI. By default, GPU-aware messages have the bandwidth of the links.
     measured : Measured, optional

@@ -1,4 +1,4 @@
-"""Patches: boxes of a subdomain that are the units of work, readiness and cache blocking."""
+"""Patches: boxes of a subdomain, the units of work, of waits for messages and of cache blocking."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LONGEST_LAYER = 16  # upper limit of the default thickness of outer patches, in 
 ROW_LAYER = 32  # default thickness along rows: whole cache lines
 SHORTEST_ROW = 512
 OVERLAP = 16  # minimum ratio of the length of a patch to the extra points of its stages, from measurements.
-STAGED = 4  # maximum working set of sweeps with stages, in sizes of the level-2 cache.
+STAGED = 4  # maximum working set of sweeps with stages, as a multiple of the level-2 cache.
 ROW_ALIGNMENT = 64  # alignment of rows of scratch memory, in bytes.
 ROW_ASPECT = 32  # target ratio of the row length to the other edges of a patch
 
@@ -60,7 +60,7 @@ class WorkingSet:
         return cls(tuple(zip(items, layers, strict=True)), sweep.scratch)
 
     def bytes(self, patch: Sequence[int]) -> int:
-        """Return the bytes that should stay in cache: scratch arrays, and planes that each operand reads."""
+        """Return the bytes that should stay in cache: scratch arrays, and the planes that the sweep reads."""
         planes = sum(
             size * (1 + sum(layers[0])) * prod(n + sum(l) for n, l in zip(patch[1:], layers[1:], strict=True))
             for size, layers in self.arrays
@@ -68,7 +68,7 @@ class WorkingSet:
         return planes + sum(slot.item * prod(slot.points(patch)) for slot in self.scratch)
 
     def least(self, axis: int) -> int:
-        """Return the length along an axis from which the halo of a patch no longer dominates."""
+        """Return the minimum length of a patch along an axis at which the halo does not dominate."""
         reach = max((sum(layers[axis]) for _, layers in self.arrays), default=0)
         return max(8, 2 * reach)
 
@@ -251,8 +251,8 @@ def _default_edges(
     least = [max((w.least_staged(axis) for w in working_sets), default=8) for axis in range(last + 1)]
     target = max(PATCHES_PER_THREAD * threads, ceil(prod(inner) / most_cells))
     target = min(target, prod(inner) // FEWEST_CELLS)
-    # the first cuts give each thread a slab of the grid, further cuts increase the number of patches; no cuts
-    # of rows
+    # The first cuts give each thread a slab of the grid. Further cuts increase the number of patches. Rows
+    # are not cut.
     for axis in range(max(1, last)):
         most = max(pieces[axis], inner[axis] // least[axis])
         enough = ceil(target / prod(pieces[:axis] + pieces[axis + 1 :]))

@@ -37,8 +37,8 @@ def place(flow: ArrayLike, distance: ArrayLike, *, strategy: str = "aware") -> t
     Returns
     -------
     tuple of int
-        f: device of each subdomain. With up to 8 devices, the first of equally good placements in lexical
-        order.
+        Device of each subdomain (f). With up to 8 devices, the result of "aware" is the first of equally good
+        placements in lexical order.
 
     Raises
     ------

@@ -70,8 +70,9 @@ class HaloBox:
 class SweepPlan:
     """Work of one sweep in one subdomain.
 
-    Before the first patch, the engine packs all sends, makes all copies and runs the cores of all fills.
-    Patches, halo boxes and rims then run as soon as their dependencies are complete.
+    Before the first patch, the engine packs all sends, makes all copies and computes the inner part (core) of
+    each fill. Patches, halo boxes and the outer parts of fills (rims) then run as soon as their dependencies
+    are complete.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ class SweepPlan:
 
     @property
     def halo_needs(self) -> list[int]:
-        """Bit mask, for each halo box, of the messages that the box or its rims wait for."""
+        """Bit mask of the messages for which each halo box waits, directly or through the rims."""
         return [halo.needs | (self.rim_needs if halo.rims else 0) for halo in self.halos]
 
     @property
@@ -260,7 +261,7 @@ class RankPlan:
 
     @property
     def mailbox_bytes(self) -> int:
-        """Total bytes of the mailboxes for messages by method "rma".
+        """Total bytes of the mailboxes for messages of the method "rma".
 
         There is one mailbox per neighbour, with the size of the largest message to this neighbour.
         """
@@ -350,7 +351,7 @@ def plan_subdomain(
     )
     patches_reading = functools.cache(
         partial(_patches_reading, patches)
-    )  # cached, because the fields of a sweep read the same segments
+    )  # cached, because a sweep reads the same segments of several fields
     fields = tuple(_plan_field(subdomain, field, blocks) for field in schedule.fields)
     plans = tuple(
         _plan_sweep(schedule, sweep, subdomain, transfers, halo_exchange, patches, patches_reading, backward)
@@ -370,7 +371,10 @@ def wraps_rows(transfers: Transfers) -> bool:
 
 
 def _directions(operations: tuple[Operation, ...]) -> Iterator[bool]:
-    """Yield `SweepPlan.backward` of every sweep, in program order; a loop body begins forward."""
+    """Yield `SweepPlan.backward` of every sweep, in program order.
+
+    In the program and in each loop body, the first sweep that computes values runs forward.
+    """
     backward = True
     for operation in operations:
         if isinstance(operation, Sweep):

@@ -18,7 +18,7 @@ class Piece:
     rank : int
         Rank at the other end.
     subdomain : int
-        Subdomain of the cells.
+        Subdomain that contains the cells.
     box : Box
         Cells in the indices of the grid.
     """
@@ -32,8 +32,8 @@ class Piece:
 class Redistribution:
     """New subdomains of a rank, and the cells that it sends and receives.
 
-    The size does not depend on the number of ranks. Both ranks of a pair list the pieces between them in the
-    same order.
+    The size of this object does not depend on the number of ranks. Both ranks of a pair list the pieces
+    between them in the same order.
 
     Parameters
     ----------

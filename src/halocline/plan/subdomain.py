@@ -83,7 +83,7 @@ class Subdomain:
         return self.cells.grow([(0, staggered and wall) for staggered, (_, wall) in upper])
 
     def segment(self, points: Box, direction: Direction, width: tuple[int, ...]) -> Box:
-        """Return the halo segment in `direction` of the owned `points` (or cells)."""
+        """Return the halo segment that lies in `direction` from the owned `points` (or cells)."""
         along = list(zip(direction, width, self.shape, points.hi, strict=True))
         return Box(
             tuple(-w if d < 0 else n if d > 0 else 0 for d, w, n, _ in along),

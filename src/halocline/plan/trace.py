@@ -66,7 +66,7 @@ class TraceShares:
     Attributes
     ----------
     packing : float
-        Share of the time with packing or unpacking.
+        Share of the time in which the rank packs or unpacks messages.
     launching : float
         Share of the time in which the first thread queues work for devices; 0 on the CPU.
     at_once : float

@@ -35,7 +35,7 @@ class Traffic:
 
     @classmethod
     def of(cls, footprints: Iterable[tuple[Footprint, int]], ndim: int) -> Traffic:
-        """Return the sum of `footprints`, each with its bytes per cell."""
+        """Return the total traffic of `footprints`; each footprint has a number of bytes per cell."""
         weights: dict[Direction, int] = {}
         union = Footprint()
         for footprint, bytes_per_cell in footprints:
@@ -114,7 +114,7 @@ def exchange_cost(
         return sums
 
     def sides(parts: int, wraps: bool) -> list[tuple[Sides, Sides]]:
-        """Return all sides, and the sides within the node, for each position; 3 `parts` mean 3 or more."""
+        """Return all sides and those within the node, for each position of a subdomain; 3 means 3 or more."""
         if wraps:
             return [(BOTH, NEITHER)] if parts == 1 else [(BOTH, LOWER), (BOTH, UPPER)]
         ends = {1: [NEITHER], 2: [LOWER, UPPER], 3: [BOTH]}[parts]

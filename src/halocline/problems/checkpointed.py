@@ -72,7 +72,10 @@ def _plain(value: Any) -> Any:
 
 
 def _facts_of_solve(saved: Saved, name: str) -> dict[str, Any] | None:
-    """Return the facts of a case for the checkpoint of a solve by an earlier version, which lacks them."""
+    """Return the facts of a case for the checkpoint of a solve that an earlier version wrote.
+
+    Such a checkpoint lacks these facts. They follow from the method and the array in the checkpoint.
+    """
     if "method" not in saved.facts:
         return None
     array = next(iter(Store(saved.folder).variables.values()))

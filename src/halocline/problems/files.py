@@ -9,7 +9,7 @@ from halocline.words import suggestion
 
 CASES = Path(__file__).parents[1] / "cases"
 RESOLUTION = "n"  # in a file without settings, variable with the number of cells along the first axis
-PLACES = "@"  # precedes a suffix of a field name: the axes along which the field is stored on faces
+PLACES = "@"  # suffix of a field name, for the array of axes along which the field is staggered
 
 
 def is_file(name: str) -> bool:

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("halocline")
 
-IDLE_RUNS = 10_000  # maximum number of consecutive runs without a step; a file could wait forever
+# maximum number of consecutive runs without a step; without a maximum, a file could wait forever
+IDLE_RUNS = 10_000
 
 
 class EndedError(BaseException):
@@ -67,7 +68,7 @@ class FileObserver(Observer):
 
 
 class Following(FileObserver):
-    """Observer that applies the options of a command to each run of a file, and measures it.
+    """Observer that applies the options of a command to each run of a file, and measures the run.
 
     Parameters
     ----------
@@ -89,13 +90,13 @@ class Following(FileObserver):
     -----
     A file can create several problems, and run each problem several times. A checkpoint stores the number of
     its problem, the number of the run of this problem, and the step at which this run began. After a restart,
-    problems before this one run as in the file, because later problems may need their results. They write no
-    checkpoints and no output of the command.
+    the problems that precede the problem of the checkpoint run as in the file, because later problems may
+    need their results. They write no checkpoints and no output of the command.
 
-    Runs of this problem that were complete before the checkpoint do no step and write nothing. They call no
-    callback, because the checkpoint does not contain their states. The incomplete run begins with the state
-    of the checkpoint and does its remaining steps. This state replaces all values that the file has set
-    before.
+    Some runs of the problem of the checkpoint may have been complete before the checkpoint was written. After
+    a restart, these runs do no step and write nothing. They call no callback, because the checkpoint does not
+    contain their states. The incomplete run begins with the state of the checkpoint and does its remaining
+    steps. This state replaces all values that the file has set before.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class Following(FileObserver):
         self._resume_point = (
             Place() if options.resume is None else read_resume_point(Path(options.resume), comm)
         )
-        self._bound: float | None = None  # upper bound of cells per second by the bandwidth of memory
+        self._bound: float | None = None  # upper bound of cells per second, from the memory bandwidth
 
     # --- observer ---
 
@@ -137,7 +138,7 @@ class Following(FileObserver):
             self.runs.arguments = file_arguments
         is_simulation = isinstance(problem, Simulation)
         place = self._place(problem, is_simulation=is_simulation)
-        if place.number == place.run == 1:  # later, results would be lost
+        if place.number == place.run == 1:  # a later check could lose results
             self.subject.check_names()
         if self.options.only is not None and self.subject.has_settings:
             ends = (self.options.steps, self.subject.names.steps, file_arguments.steps)
@@ -252,7 +253,7 @@ class Following(FileObserver):
         """Return the arguments of a run of a simulation, with the options of the command."""
         options = self.options
         is_resumed = place.number == self._resume_point.number
-        if is_resumed and place.run < self._resume_point.first_run:  # was complete before the checkpoint
+        if is_resumed and place.run < self._resume_point.first_run:  # complete before the checkpoint
             if place.run == 1 and self._comm.rank == 0:
                 skipped = counted(self._resume_point.first_run - 1, "earlier run")
                 log.warning(
@@ -301,7 +302,7 @@ class Following(FileObserver):
                     ", ".join(idle),
                 )
         every = options.every
-        # without the row of the end of that run
+        # omit the row that the interrupted run wrote at its end
         self.runs.series += [
             row for row in facts.get("series", []) if row["step"] == 0 or (every and row["step"] % every == 0)
         ]
@@ -373,7 +374,7 @@ class Following(FileObserver):
             self.options.on_row(row)
 
     def _diagnostics(self, sim: Simulation, names: Names) -> dict[str, Any]:
-        """Return the diagnostics of the file; InputError for names that rows cannot contain."""
+        """Return the diagnostics of the file. Raise InputError for names that rows cannot contain."""
         file, returned_numbers = self.subject.spelling, {}
         if names.diagnostics is not None:
             with trace.order(sim.order):
@@ -389,8 +390,8 @@ class Following(FileObserver):
         duplicates = [name for name in time_facts(sim, names) if name in numbers]
         if duplicates:
             raise InputError(
-                f"{file}: diagnostics() returns {duplicates[0]!r}, but the rows already have a value of "
-                "this name. Rename it."
+                f"{file}: diagnostics() returns {duplicates[0]!r}, but each row already has a value of "
+                "this name. Rename the diagnostic."
             )
         extrapolated = () if names.extrapolated is None else names.extrapolated.names
         for kind, required in (("key_diagnostics", names.key_diagnostics), ("extrapolated", extrapolated)):
@@ -435,7 +436,7 @@ class Following(FileObserver):
         return solution
 
     def time_part(self, problem: Any, steps: int) -> None:
-        """Time a part of the steps, such as steps without messages. The fields are invalid afterwards.
+        """Time a part of each step, such as the step without messages. The fields are invalid afterwards.
 
         Raises
         ------
@@ -522,7 +523,7 @@ class Following(FileObserver):
         if self._idle >= IDLE_RUNS:
             raise RunError(
                 f"{ends}: {self.subject.spelling} has called sim.run {self._idle:,} times after the end "
-                f"that this option sets. It waits for a later step or time. Omit {ends}."
+                f"that this option sets. The file waits for a later step or time. Omit {ends}."
             )
         self._idle += 1
 

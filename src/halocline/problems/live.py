@@ -31,7 +31,7 @@ class LiveLine:
     progress : callable, optional
         Function of the scalars that returns a text, which replaces time and time step.
     bound_cells_per_second : float, optional
-        Upper bound of the speed by the bandwidth of memory, in cells per second.
+        Upper bound of the speed in cells per second, from the memory bandwidth.
     """
 
     scalars: Callable[[], Mapping[str, float]]

@@ -1,4 +1,4 @@
-"""Variables and functions at the top of a problem file that commands use."""
+"""Variables and functions at the top level of a problem file that commands use."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Family:
     lines : tuple of mapping of str to float or str
         For each line of the panel, the parameters that differ from the defaults.
     order : int
-        Power of the spacing with which the error is expected to fall.
+        Expected order of convergence: the error falls with this power of the spacing.
 
     Raises
     ------
@@ -81,13 +81,13 @@ class Extrapolated:
     names : tuple of str
         Diagnostics to extrapolate.
     published : callable
-        ``published(shape, values)`` returns published values by name, for these numbers of cells and
-        parameters. The mapping is empty if no value is known.
+        ``published(shape, values)`` returns published values by name, for a grid of `shape` cells and
+        the parameters `values`. The mapping is empty if no value is known.
     source : str
         Source of the published values.
     noise : callable
-        ``noise(values)`` returns the relative difference between a number at the end of a run and in steady
-        state. Smaller differences between grids are not significant.
+        ``noise(values)`` returns the relative difference between a diagnostic at the end of a run and its
+        value in steady state. Smaller differences between grids are not significant.
 
     Raises
     ------
@@ -109,7 +109,7 @@ class Extrapolated:
 
 @dataclass(frozen=True)
 class Names:
-    """Variables and functions at the top of a problem file that commands use; all are optional.
+    """Variables and functions at the top level of a problem file that commands use; all are optional.
 
     Attributes
     ----------
@@ -120,8 +120,8 @@ class Names:
         ``exact(time)`` returns the exact solution: expressions, functions of the coordinates or arrays by
         field.
     error : callable, optional
-        ``error(sim)`` returns a number, the error at the end of the run. All ranks call it. By default it is
-        the maximum difference from `exact`.
+        ``error(sim)`` returns a number, the error at the end of the run. All ranks call it. By
+        default, the error is the maximum difference from `exact`.
     error_name : str
         Description of the error.
     check : callable, optional
@@ -145,14 +145,15 @@ class Names:
         Functions of the scalars of a run that return a text: the limit of the time step, the advice for a
         failed run, and the progress line.
     ends : tuple of str, optional
-        Reasons of ``hc.stop`` that end a run successfully; any other reason is an error. Without this name,
-        every reason ends a run successfully.
+        Reasons of ``hc.stop`` that end a run successfully; any other reason is an error. If the file
+        does not define `ends`, every reason ends a run successfully.
     events : tuple of Event
         Events that the program counts.
     scheme_name : str, optional
         Name of the time integration of a program.
     automatic : mapping of str to float
-        Values of parameters that the file has chosen by the grid. A study uses the same values for all runs.
+        Values of parameters that the file has chosen according to the grid. A study uses the same values for
+        all runs.
     families : tuple of Family
         Default runs of a convergence study.
     extrapolated : Extrapolated, optional
@@ -195,7 +196,7 @@ def names_in(top: Mapping[str, Any], requested: Sequence[str], file: str) -> tup
     Parameters
     ----------
     top : mapping
-        Variables and functions at the top of the file, by name.
+        Variables and functions at the top level of the file, by name.
     requested : sequence of str
         Names that the caller needs.
     file : str
@@ -230,7 +231,7 @@ def checked_mapping(value: Any, label: str, example: str) -> dict[str, Any]:
     """
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise InputError(
-            f"{label} returns {short_repr(value)}; expected a mapping by name, such as {example}"
+            f"{label} returns {short_repr(value)}; expected a mapping of names to values, such as {example}"
         )
     return dict(value)
 

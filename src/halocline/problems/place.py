@@ -10,7 +10,7 @@ from halocline.errors import InputError
 from halocline.run.output.restart import Saved, newest
 from halocline.run.ranks.communicator import Communicator
 
-FACTS = "file"  # key of the facts of a checkpoint that store this position
+FACTS = "file"  # key in the facts of a checkpoint under which this position is stored
 
 
 @dataclass

@@ -36,8 +36,8 @@ class Problem:
     name : str
         Name of a case, or path of a file.
     n : sequence of int, optional
-        Cells along the first axis, if the sequence has one number. Then the other axes keep the proportions
-        of the file. Several numbers set the cells along each axis.
+        Number of cells. A single number sets the cells along the first axis, and the other axes keep the
+        proportions of the file. Several numbers set the cells along each axis.
     replacements : mapping of str to float or str, optional
         Parameters that differ from the defaults.
     dim : int, optional
@@ -59,7 +59,7 @@ class Problem:
     script : Script
     has_settings : bool
         True for a file that declares its parameters with `halocline.setting` or `halocline.cells`. In other
-        files, the numbers and texts at the top are parameters.
+        files, the numbers and texts at the top level are parameters.
 
     program : Program
         Statements of a step or an iteration. This attribute and the following ones belong to the first
@@ -146,7 +146,7 @@ class Problem:
         if not self.has_settings:
             if dim is not None:
                 raise InputError(
-                    f"--dim {dim}: {name} declares no alternative numbers of axes. Leave the option out, or "
+                    f"--dim {dim}: {name} supports only one number of axes. Leave the option out, or "
                     "call hc.cells in the file."
                 )
             self.replacements = self._values_of_names()
@@ -425,12 +425,12 @@ class Problem:
         return options
 
     def _values_of_names(self) -> dict[str, Value]:
-        """Return the values of the names at the top of a file without settings."""
+        """Return the values of the names at the top level of a file without settings."""
         texts = {name: str(value) for name, value in self.replacements.items()}
         if self.n is not None:
             text, file = ",".join(map(str, self.n)), self.script.file
             if len(self.n) != 1:
-                raise InputError(f"--n {text}: expected one number for a file")
+                raise InputError(f"--n {text}: expected one number for a file without settings")
             if type(self.script.names.get(RESOLUTION)) is not int:
                 raise InputError(
                     f"--n {text}: {file} sets no whole number {RESOLUTION} at its top level. Write "
@@ -458,7 +458,7 @@ def problem_of(
     settings : sequence of str
         Values of parameters, each as for ``--set``.
     method : str, optional
-        Method of a linear problem with a setting for it.
+        Method of a linear problem that has a setting for the method.
     **options
         Options ``dim``, ``order``, ``scheme`` and ``dtype`` of `Problem`.
 

@@ -42,7 +42,7 @@ class Record:
     communication : str or None
         Name of the preset of communication options; None without a preset.
     only : {"compute", "exchange", "synchronisation"} or None
-        Part of the steps that was timed alone; None for whole steps. With a part, the fields are invalid, so
+        Part of each step that was timed alone; None for whole steps. With a part, the fields are invalid, so
         that time, checksums, diagnostics and series are None.
     warm_up : int
         Number of steps at the start that were not timed.
@@ -55,20 +55,22 @@ class Record:
     seconds : float
         Wall-clock time of the timed steps, from barrier to barrier.
     ns_per_cell_step : float or None
-        Time of the loop over these steps in nanoseconds, divided by steps and by cells of the whole grid.
+        Time of the loop over the timed steps in nanoseconds. It is divided by the number of these steps and
+        by the number of cells of the whole grid.
     ssspnt : float or None
-        Scaled size steps per np time of that loop: 1e-7 cells · steps / (np · seconds), where np is
+        Scaled size steps per np time of the loop: 1e-7 cells · steps / (np · seconds), where np is
         `cores_or_devices` (the buoyancy-driven cavity of Virginia Tech, MPI and OpenACC, Eq. 6;
         its Table 3 leaves np out). None for steps without kernels.
     flops_per_cell_step, bytes_per_cell_step : float
         Operations of the generated code (an fma counts as two), and minimum memory traffic in bytes.
     share_of_bound : float or None
-        Rate of these bytes, relative to the bandwidth of a += s * b on the same threads in the same run. On
-        devices, the reference is the bandwidth of copies in device memory. None for steps without kernels.
+        Rate of the minimum memory traffic, relative to the bandwidth of a += s * b on the same threads in the
+        same run. On devices, the reference is the bandwidth of copies in device memory. None for steps
+        without kernels.
     share_of_peak : float or None
-        Rate of these operations, relative to the peak rate of multiply-adds on the same number of cores. The
-        peak is measured in float32 if all arrays are float32, otherwise in float64. An addition without a
-        product is one operation, so 1 cannot be reached. None on devices.
+        Rate of the operations of the generated code, relative to the peak rate of multiply-adds on the same
+        number of cores. The peak is measured in float32 if all arrays are float32, otherwise in float64. An
+        addition without a product is one operation, so 1 cannot be reached. None on devices.
     joules_per_cell_step : float or None
         Energy of processors and devices per cell and step, in joules; None if the host does not report it.
     joules_of : tuple of str
@@ -84,8 +86,8 @@ class Record:
         Rows with "step", "time", "time_step", "limiter" and the diagnostics: at the start, at each requested
         interval, and at the end.
     error : float or None
-        Error of the result. None for a case without an exact solution, for a run whose end differs from the
-        end in the file, and with `only`.
+        Error of the result. None with `only`, and for a file that defines neither `error` nor `exact`. If the
+        file defines `error`, also None for a run whose end differs from the end in the file.
     events : dict of str to dict, or None
         Events that the program counted, by name, with "count" of cells and "share" of all cell updates.
         "first_cell" and "first_step" are None for an event that did not occur. None with `only`.
@@ -99,9 +101,9 @@ class Record:
     ranks_of_node : int
         Maximum number of ranks on a node.
     hosts : int
-        Number of machines of the ranks, as reported by MPI.
+        Number of machines on which the ranks run, as reported by MPI.
     parts : tuple of int
-        Parts of the grid along each axis.
+        Number of parts of the grid along each axis.
     methods_used : tuple of str
         Transfer methods by which at least one rank receives messages.
     cores_or_devices : int

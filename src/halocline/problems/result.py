@@ -47,7 +47,7 @@ log = logging.getLogger("halocline")
 
 CHECK = "check"  # name of a check with assertions
 NOTHING = RunArguments(steps=0)  # run without steps, output and callbacks
-UNKNOWN = (  # facts that are unknown if only a part of the steps ran
+UNKNOWN = (  # facts that are unknown if only a part of each step ran
     *("time", "time_step", "limiter", "checksum", "checksums", "diagnostics", "series", "error", "events"),
 )
 
@@ -63,7 +63,8 @@ class Runs:
     numbers : dict of str to Expr, optional
         Diagnostics; None before the first row.
     steps : int
-        Number of steps or iterations. For a file with settings, it includes the steps before a restart.
+        Number of steps or iterations. For a file with settings, this number includes the steps before a
+        restart.
     warm_up : int
         Number of steps that were not timed.
     timed_runs : list of (int, Outcome or Solution)
@@ -73,7 +74,7 @@ class Runs:
     arguments : RunArguments
         Arguments of the last run in the file.
     part : Timing, optional
-        Timing of a part of the steps.
+        Timing of a part of each step.
     """
 
     series: list[dict[str, Any]] = field(default_factory=list)
@@ -120,9 +121,10 @@ class Result:
     observer : Following
         Observer of the run.
     names : Names
-        Names at the top of the file at its end.
+        Module-level names of the file after it has run.
     fault : InputError, optional
-        Error raised by `exact` or `error` of the file. In this case, the record has no error.
+        Exception raised by the function `exact` or `error` of the file. If there is one, the record contains
+        no numerical error.
     """
 
     record: Record | None
@@ -144,7 +146,7 @@ class Result:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """Fields that the file has made."""
+        """Fields that the file has created."""
         return () if self.simulation is None else tuple(results(self.simulation))
 
     @cached_property
@@ -168,7 +170,7 @@ class Result:
         ------
         InputError
             The file has no check, its check does not return a list of `halocline.Check`, or only a part of
-            the steps ran.
+            each step ran.
         """
         function, subject = self.names.check, self.observer.subject
         if function is None and CHECK in subject.script.defined:
@@ -206,7 +208,7 @@ class Result:
         Raises
         ------
         InputError
-            Only a part of the steps ran.
+            Only a part of each step ran.
         """
         from halocline.io.figure import Figure
 
@@ -265,7 +267,7 @@ class Result:
                 np.savez(file, **arrays)
 
     def _check_whole(self) -> None:
-        """Raise InputError if only a part of the steps ran."""
+        """Raise InputError if only a part of each step ran."""
         if self.record is not None and self.record.only is not None:
             raise InputError(
                 f"a run of {self.record.only} alone leaves invalid fields, so there is nothing to check or "
@@ -488,7 +490,7 @@ def fields_of(problem: Any) -> Fields:
 
 
 def results(fields: Fields) -> list[Field]:
-    """Return the fields that the file has made and that hold values."""
+    """Return the fields that the file has created and that hold values."""
     every = fields.grid.fields.values()
     return [f for f in every if not fields.grid.is_work_field(f) and f.name in fields.store.storages]
 

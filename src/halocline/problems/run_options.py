@@ -49,9 +49,9 @@ class RunOptions:
     until : float, optional
         Simulated time at the end. The last step is shortened to end at this time.
     every : int, optional
-        Steps between diagnostics, and between calls of the file's callback.
+        Number of steps between diagnostics, and between calls of the file's callback.
     warm_up : int
-        Steps at the start that are not timed.
+        Number of steps at the start that are not timed.
     only : {"compute", "exchange", "synchronisation"}, optional
         Part of each step to time: "compute" leaves out messages, "exchange" leaves out kernels, and
         "synchronisation" is only a barrier after each sweep. For a file with settings and a known number of
@@ -156,7 +156,9 @@ def as_list(output: Output | Sequence[Output] | None) -> list[Any]:
 
 
 class CommandOutput:
-    """Output of a command, which is added to output of the file, and checkpoints, which replace those in it.
+    """Output and checkpoints of a command.
+
+    The output is added to the output of the file. The checkpoints replace the checkpoints of the file.
 
     Parameters
     ----------

@@ -34,13 +34,13 @@ class StepBench(PassTimer):
         super().__init__(prepare_schedule(fields.store, endless(schedule), "overlap"), LIMITS, values)
 
     def seconds(self, passes: int, **kind: bool) -> float:
-        """Return the seconds for a number of passes, with initial values of 1; see `PassTimer.seconds`."""
+        """Return the seconds for a number of passes, with fields initially 1; see `PassTimer.seconds`."""
         self.prepared.store.fill(1.0)  # values do not grow over repeated runs
         return super().seconds(passes, **kind)
 
 
 def part_timing(fields: Fields, program: Program, kind: str, steps: int, warm_up: int) -> Timing:
-    """Return the timing of a part of the steps (see `KINDS`); all ranks call this."""
+    """Return the timing of a part of each step (see `KINDS`); all ranks call this."""
     bench = StepBench(fields, program)
     meter = EnergyMeter(fields.domain.comm, fields.domain.devices)
     bench.passes = max(1, warm_up)

@@ -108,7 +108,8 @@ def cg_fused(
     The first sweep reads r and p, and writes the new p. It computes the new p also in the halo, and
     multiplies it by A for the inner product. The second sweep reads the new p, x and r, and writes x and r.
     It computes the product with A again, instead of reading it from memory. Only r is exchanged. An iteration
-    reads or writes eight vectors in memory. With a separate sweep for each operation, it would be fifteen.
+    reads or writes eight vectors in memory. With a separate sweep for each operation, an iteration
+    would read or write fifteen vectors.
     """
     r, p = x.like("r p", homogeneous=True)
     rho, old, alpha, curvature = internal_scalars("rho old alpha curvature")

@@ -147,7 +147,7 @@ class Iterations(Session):
 
 @dataclass(frozen=True, repr=False)
 class Solution(Outcome):
-    """Result of a linear solve: reason for its end, times, residuals and final fields.
+    """Result of a linear solve: reason for the end, wall-clock times, residuals and final fields.
 
     The recursive residual is the residual that the method updates in each iteration, without a new product
     A x. The true residual is b - A x.
@@ -157,12 +157,12 @@ class Solution(Outcome):
     reason : str
         "converged", "rounding limit", "iteration limit" or "interrupted". "rounding limit": the recursive
         residual is small enough, but the true residual is more than twice the allowed norm. Further
-        iterations would not reduce it. "interrupted": a signal arrived, even if it arrived too late to have
-        an effect.
+        iterations would not reduce the true residual. "interrupted": a signal arrived, even if it arrived too
+        late to have an effect.
     seconds, compute, exchange, reduction : float
         Wall-clock times in seconds. `seconds` is the time of the whole solve, without the computation of the
-        true residual. The other three are the parts that the first thread spent in kernels, halo exchange and
-        reductions.
+        true residual. The other three are the parts of this time that the first thread spent in kernels,
+        halo exchange and reductions.
     overlap : Overlap
         State of the overlap of computation and messages at the end of the solve, and the reason for this
         state.
@@ -391,8 +391,8 @@ class LinearProblem(Sealed):
             expression = form_at_target(as_expr(rhs), u.staggered, "the right-hand side")
             if expression.grid is not None and expression.grid is not u.grid:
                 raise InputError(
-                    f"the right-hand side belongs to another grid, {expression.grid!r}, than {u.name!r} on "
-                    f"{u.grid!r}"
+                    f"the right-hand side belongs to another grid, {expression.grid!r}, than the unknown "
+                    f"{u.name!r}, which belongs to {u.grid!r}"
                 )
             return expression, None
         shape, points = getattr(rhs, "shape", None), u.points
@@ -447,9 +447,9 @@ class LinearProblem(Sealed):
         checkpoint : Checkpoint, optional
             Folder of checkpoints, and their interval in iterations or wall-clock time.
         resume : str or path, optional
-            Checkpoints of the same problem from which the solve restarts. The number of ranks may differ, and
-            the results are bit-for-bit identical. The iteration count includes the earlier iterations. The
-            tolerance may differ.
+            Checkpoints of the same problem from which the solve restarts. The number of ranks may differ from
+            that of the earlier solve, and the results are bit-for-bit identical. The iteration count
+            includes the iterations of the earlier solve. The tolerance may differ too.
         on_progress : callable, optional
             Callback with the number of completed iterations. Another thread calls it a few times per second.
 

@@ -1,8 +1,9 @@
 """Properties of the matrix of a linear operator, derived from its formula and boundary conditions.
 
 Python computes a row of the matrix by an evaluation of the formula at one point. In this evaluation, a value
-that depends on the unknown is a linear combination of its values at grid points. The combination is stored as
-a mapping from point to coefficient. A ghost value is the combination that its boundary condition defines.
+that depends on the unknown is a linear combination of the values of the unknown at grid points. The
+combination is stored as a mapping from point to coefficient. A ghost value is the combination that its
+boundary condition defines.
 
 The sampled rows lie in the middle, near each wall and in corners. They represent all rows if no coefficient
 depends on the position, on another field or on random numbers. Otherwise a row can only disprove a property,
@@ -38,8 +39,8 @@ Point = tuple[int, ...]
 Row = dict[Point, float]  # coefficients by column
 
 ROUNDING = 2.0**-47  # relative size up to which a sum of coefficients counts as zero
-LARGE = 32  # maximum number of stencil points for the symmetry check by rows, which takes seconds above this
-EQUAL = 1e-9  # relative difference of coefficients that count as equal; conjugate gradients tolerate it
+LARGE = 32  # maximum number of stencil points for the symmetry check by rows; larger stencils take seconds
+EQUAL = 1e-9  # coefficients count as equal up to this relative difference, which conjugate gradients tolerate
 
 
 class _UnknownError(Exception):
@@ -333,7 +334,8 @@ _NUMBERS: dict[str, Callable[..., float]] = {
 }
 
 
-SYMMETRIC = {"float64": 1e-13, "float32": 1e-5}  # tolerance of the two products, relative to their scale
+# Maximum difference of the products (A r, p) and (r, A p), relative to their scale.
+SYMMETRIC = {"float64": 1e-13, "float32": 1e-5}
 
 
 @program
@@ -472,8 +474,8 @@ def _node_kind(current: Expr, unknown: Any, name: str, kinds: dict[Expr, str]) -
     }
     if is_linear.get(current.op, False):
         return LINEAR
-    fault = "has a term that does not depend on it" if current.op in _SUMS else "is not a multiple of it"
+    fault = "has a term that does not depend on" if current.op in _SUMS else "is not a multiple of"
     raise InputError(
-        f"the operator is not linear in the unknown {name!r}: {text(current)} {fault}. Move constants to "
-        "the right-hand side, and solve nonlinear equations by linear steps."
+        f"the operator is not linear in the unknown {name!r}: {text(current)} {fault} {name!r}. Move "
+        "constants to the right-hand side, and solve nonlinear equations by linear steps."
     )

@@ -109,7 +109,7 @@ class StrongStability:
     The method is that of Shu and Osher (1988, J. Comput. Phys. 77, 439). At each stage f = (1 - share) start
     + share (f + dt F(f)). A quantity such as the total variation does not increase, if no forward Euler step
     of length dt increases it. The scheme stores one additional value per point, the value at the start of the
-    step. If all slopes are zero, no bit changes.
+    step. If all slopes are zero, no bit of the fields changes.
     """
 
     shares: tuple[float, ...]
@@ -141,7 +141,7 @@ class RK4:
 
     The scheme stores two additional values per point: the value at the start of the step, and a weighted sum
     of the first two slopes. With the field itself, it stores three values, which is the minimum (Blum 1962,
-    Math. Comp. 16, 176). If all slopes are zero, no bit changes.
+    Math. Comp. 16, 176). If all slopes are zero, no bit of the fields changes.
     """
 
     def step(self, rhs: RightHandSide, dt: Expr, make: Callable[[Field, str], Field]) -> None:
@@ -188,7 +188,7 @@ def RK3() -> LowStorage:
 def SSPRK3() -> StrongStability:
     """Return a third-order strong-stability-preserving scheme with three evaluations per step.
 
-    It preserves strong stability for time steps up to the limit of forward Euler (Shu and Osher 1988).
+    The scheme preserves strong stability for time steps up to the limit of forward Euler (Shu, Osher 1988).
     """
     return StrongStability((1.0, 0.25, float(Fraction(2, 3))))
 

@@ -23,7 +23,7 @@ State = Mapping[str, "NDArray[Any]"]
 
 
 def state(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the fields in a file of a run (option --state), by name."""
+    """Return the fields in a file that a run wrote (option --state), by name."""
     with np.load(path) as archive:
         return {name: archive[name] for name in archive}
 
@@ -45,7 +45,11 @@ def differences(states: Sequence[State]) -> list[float | None]:
 
 
 def _difference(coarse: State, fine: State) -> float:
-    """Return the mean difference divided by the maximum absolute value, as the maximum over all fields."""
+    """Return the relative mean difference between two grids, as the maximum over all fields.
+
+    The mean difference of a field is divided by the maximum absolute value of the field on the fine grid,
+    restricted to the coarse grid.
+    """
     max_difference = 0.0
     for name in (field for field in coarse if not field.endswith(PLACES)):
         restricted = _restrict(fine[name], coarse[name].shape, fine[name + PLACES])

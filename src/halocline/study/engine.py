@@ -57,7 +57,7 @@ def _with_automatic(run: Run, values: Mapping[str, float], shape: tuple[int, ...
 
 
 def exchanges_by_order(request: StudyRequest, runs: Sequence[Run]) -> dict[int | None, StepExchanges]:
-    """Return the exchanges of a step, by the order of differences.
+    """Return the exchanges of a step for each order of differences.
 
     Raises
     ------
@@ -86,7 +86,8 @@ def exchanges_by_order(request: StudyRequest, runs: Sequence[Run]) -> dict[int |
                 **vars(exchanges[key]),
             )
     if not request.has_settings and runs:
-        # the measurements of a file without settings contain the order of its problem
+        # The command of a file without settings has no order, but the measurements contain the order of the
+        # problem.
         by_order[request.problems[0][1].order] = by_order[None]
     return by_order
 

@@ -62,7 +62,7 @@ SYSTEMS = {
     "slurm": (SLURM, "sh", "sbatch"),
     "pbs": (PBS, "pbs", "qsub"),
 }  # header, file name extension, command
-# options of jobs and of layouts, all with a value
+# options of jobs, and options of layouts; each of these options takes a value
 JOB_OPTIONS = ("--submit", "--time", "--partition", "--account", "--directive")
 LAYOUT_OPTIONS = ("--ranks", "--threads", "--nodes", "--per-node")
 OVERWRITE = "--overwrite"
@@ -78,7 +78,7 @@ TIMES = {  # time limit of a job: pattern and description
     ),
     "pbs": (re.compile(CLOCK), "hours, minutes and seconds (such as 01:30:00)"),
 }
-# options whose values are unambiguous in a file name, in which hyphens join all words
+# A file name joins all words by hyphens. It is unambiguous if the options match this pattern.
 UNAMBIGUOUS_OPTIONS = re.compile(r"(--[a-z]+(-[a-z]+)* [A-Za-z0-9.]+ ?)*")
 MAX_STEM = 120  # maximum length of a file name in characters; a digest replaces the options of a longer name
 BODY = """
@@ -93,7 +93,7 @@ export OMP_PLACES=cores OMP_PROC_BIND=close
 def scripts(
     request: StudyRequest, line: Sequence[str], system: str, job_options: Mapping[str, Any]
 ) -> dict[Path, str]:
-    """Return one job script for each layout, by path.
+    """Return the job scripts, one for each layout, as a mapping from path to text.
 
     The file name contains the options of the study. Jobs of different studies therefore have different files.
 
@@ -145,12 +145,12 @@ def scripts(
 
 
 def check_new(files: Mapping[Path, str], *, overwrite: bool) -> None:
-    """Check that the scripts, and the results of their jobs, do not replace other files.
+    """Check that neither the scripts nor the result files of their jobs replace other files.
 
     Raises
     ------
     InputError
-        A different script, or a file of results, exists already, and `overwrite` is false.
+        A different script or a result file exists already, and `overwrite` is false.
     """
     for path, text in files.items():
         for file in (path, results_of(path)):
@@ -165,7 +165,7 @@ def results_of(script: Path) -> Path:
 
 
 def _check_directives(system: str, job_options: Mapping[str, Any]) -> None:
-    """Raise InputError for a text that is invalid in a scheduler directive, which has no quotation marks."""
+    """Raise InputError for a text that a scheduler directive cannot contain. Directives have no quoting."""
     for option in ("partition", "account"):
         text = job_options.get(option)
         if text is not None and not NAME.fullmatch(text):
@@ -186,7 +186,7 @@ def _check_directives(system: str, job_options: Mapping[str, Any]) -> None:
 
 
 def _check_word(word: str) -> None:
-    """Raise InputError for a word of the command that is invalid in a script."""
+    """Raise InputError for a word of the command that contains characters not supported in a script."""
     if any(unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") for letter in word):
         raise InputError(
             f"{word!r} contains a control character or invalid UTF-8, which job scripts do not support. "

@@ -29,7 +29,7 @@ Conditions = tuple[tuple[str, str], ...]
 
 
 def parse_label(text: str) -> tuple[str, Path]:
-    """Return the label and the path in a text such as "NewRiver=a.json"; the label may be missing."""
+    """Return the label and the path in a text such as "NewRiver=a.json". A missing label is an empty text."""
     name, separator, path = text.partition("=")
     return (name, Path(path)) if separator and path and not Path(text).exists() else ("", Path(text))
 
@@ -51,7 +51,7 @@ def join_files(files: Mapping[Path, str] | Sequence[Path]) -> tuple[list[Measure
     duplicate = next((path for path, count in Counter(map(Path.resolve, files)).items() if count > 1), None)
     if duplicate is not None:
         raise InputError(
-            f"{duplicate} is given twice. Leave one out, because its measurements would count twice."
+            f"{duplicate} is given twice. Name this file once, because its measurements would count twice."
         )
     by_name, all_measurements = studies(), list[Measurement]()
     exchanges: dict[Conditions, dict[int | None, StepExchanges]] = {}
@@ -180,7 +180,7 @@ def _problem_report(
 
 
 def _repeat_sentences(runs: Sequence[Measurement]) -> list[str]:
-    """Return sentences on the repeats among the measurements; empty without repeats."""
+    """Return sentences on repeated measurements. The list is empty if no measurement was repeated."""
     repeated_runs = [m for m in runs if "repeats" in m]
     if not repeated_runs:
         return []
@@ -197,7 +197,7 @@ def _case_and_size(measurement: Measurement) -> Any:
 
 
 def _comparison_key(measurement: Measurement) -> Any:
-    """Return the key of the problem, the layout and the options. Sources are compared for equal keys."""
+    """Return a key of the problem, the layout and the options. Only runs with equal keys are compared."""
     names = ("study", "order", *(name for name in VARIANT_TEXTS if name != "mpi"))
     texts = (
         VARIANT_TEXTS[name](measurement) if name in VARIANT_TEXTS else str(measurement.get(name))

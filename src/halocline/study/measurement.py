@@ -109,7 +109,7 @@ def conditions(
 def group_by(
     measurements: Iterable[Measurement], key: Callable[[Measurement], Any]
 ) -> dict[Any, list[Measurement]]:
-    """Return the measurements by the value of a key, in the order of their first occurrence."""
+    """Return the measurements, grouped by the value of a key. Groups are in the order of first occurrence."""
     groups: dict[Any, list[Measurement]] = {}
     for m in measurements:
         groups.setdefault(key(m), []).append(m)
@@ -123,8 +123,8 @@ def _text(value: Any) -> str:
 def join_repeats(measurements: Iterable[Measurement]) -> list[Measurement]:
     """Join measurements with the same conditions, source and checksum into one record.
 
-    The time of this record is the median time. Its entry `times` contains the times of all runs in seconds,
-    and `repeats` is the number of measurements.
+    The time of the joint record is the median time. The entry `times` contains the times of all runs in
+    seconds, and the entry `repeats` contains the number of measurements.
     """
     groups = group_by(measurements, lambda m: (source(m), m.get("checksum"), *conditions(m).items()))
     return [group[0] if len(group) == 1 else _merge_repeats(group) for group in groups.values()]

@@ -26,12 +26,12 @@ MIN_MEASURED, MAX_MEASURED = 1e-12, 1e12  # range of times in seconds, and of ot
 MIN_MAGNITUDE, MAX_MAGNITUDE = (
     1e-100,
     1e100,
-)  # range of the numbers of a problem, whose ratios are then finite
+)  # range of the numbers of a problem; the ratios of two numbers in this range are finite
 T = TypeVar("T")
 
 
 def _in_range(numbers: Range) -> Any:
-    """Return the constraint of a number to a range."""
+    """Return the constraint that a number lies in a range."""
     return Field(ge=numbers.least, le=numbers.most)
 
 
@@ -56,7 +56,7 @@ Order = Annotated[int, Field(ge=1, le=ORDER.most)]
 
 
 class _Model(BaseModel):
-    """Base class of the models, which accepts no conversions and no infinite numbers."""
+    """Base class of the models. It rejects values that need a conversion, and infinite numbers."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -230,7 +230,7 @@ class ExtrapolatedFacts(_Model):
 
 
 class SteadyFacts(StepFacts):
-    """Record of a steady state whose numbers are extrapolated."""
+    """Record of a run to a steady state, with the quantities that the study extrapolates."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Any]
@@ -320,7 +320,9 @@ def _facts_of(record: Mapping[str, Any]) -> type[RunFacts]:
 
 
 def read(path: Path) -> tuple[list[Measurement], dict[int | None, StepExchanges] | None]:
-    """Return the measurements of a file, and the exchanges of a step by order; None for a missing formula.
+    """Return the measurements of a file, and the exchanges of a step for each order of differences.
+
+    The exchanges are None if the file contains no constants of the closed formula.
 
     Raises
     ------
@@ -383,7 +385,7 @@ def _validate(validate: Callable[[Any], T], record: Any, label: str) -> T:
 
 
 def _invalid_values(value: Any, position: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the position and the value of numbers that are not finite, and of texts of invalid Unicode."""
+    """Yield the position and value of each infinite or NaN number and of each text with invalid Unicode."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _invalid_values(key, f"key {key!r}")

@@ -179,7 +179,7 @@ def _power_minus_one(ratio: float, p: float) -> float:
 def _limit_without_order(
     trend: Trend, ratio: float | None, f1: float, difference: float, r21: float, expected: float
 ) -> Limit:
-    """Return the result without order and limit. The index has the expected order and a larger safety."""
+    """Return a result without order and limit. The index uses the expected order and SAFETY_UNKNOWN."""
     by_expected = index(f1, difference, r21, expected, SAFETY_UNKNOWN)
     return Limit(trend, ratio, None, None, by_expected, SAFETY_UNKNOWN, None, None)
 

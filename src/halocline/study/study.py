@@ -81,7 +81,7 @@ class VariedOption:
     determined_conditions: tuple[str, ...] = ()
 
     def values(self, text: str) -> list[Any]:
-        """Return the values in a list. If values contain commas, semicolons separate the values.
+        """Return the values in a text. Commas separate the values, or semicolons if values contain commas.
 
         Raises
         ------
@@ -360,8 +360,8 @@ class Study:
     compared_conditions: tuple[str, ...] = ()
 
     footer: ClassVar[str] = (
-        "Times are those of the loop over steps between two barriers, without the warm-up steps. They are "
-        "medians of the runs."
+        "Times are those of the loop over steps between two barriers, without the warm-up steps. Each time "
+        "is the median of the runs."
     )
 
     @property
@@ -450,7 +450,7 @@ class Study:
         return measurements
 
     def report(self, group: Group) -> Report:
-        """Return the report of measurements."""
+        """Return the report of a group of measurements."""
         return report(self.contents, group)
 
 

@@ -175,7 +175,7 @@ def labels(group: Group) -> dict[int, str]:
 
 
 def _base(measurement: Measurement, group: Group) -> Measurement | None:
-    """Return the fastest run on one subdomain with the same threads, library, binding and device.
+    """Return the fastest run on one subdomain with equal threads, MPI library, thread binding and device.
 
     The result is None if there is no such run.
     """
@@ -202,8 +202,8 @@ def _rate(measurement: Measurement, group: Group) -> str:
 def _sizes(group: Group, variant_names: dict[int, str]) -> Iterator[tuple[str, Group]]:
     """Yield the size and the measurements of each table.
 
-    A table contains all grids with the same n. If a variant has several grids on one layout, a table contains
-    only one grid.
+    A table contains all grids with the same n. If a variant has several grids on one layout, each table
+    contains only one grid.
     """
     for size in group.split(lambda m: (m["n"], m["threads"])):
         text = f"n = {size.first['n']}"
@@ -240,8 +240,8 @@ def _tables(group: Group) -> Iterator[Table]:
             yield table("Nanoseconds per cell and step", size, _time, heading=heading)
             has_base = any(q.subdomains(m) == 1 for m in size.members)
             note = (
-                "ssspnt is 1e-7 cells steps / (np seconds), with np the cores or devices (Eq. 6 of the "
-                "cavity code); in brackets, efficiency relative to one subdomain"
+                "ssspnt is 1e-7 cells steps / (np seconds), where np is the number of cores or devices (Eq. "
+                "6 of the cavity code). In brackets: efficiency relative to one subdomain"
                 + ("." if has_base else " (which was not measured).")
             )
             if all(m["ssspnt"] for m in size.members):

@@ -43,7 +43,7 @@ WRONG = [
     ("study convergence cavity-2d --n 7,x,11", "--n 7,x,11"),
     ("study convergence cavity --dim 2", "dim is 2; expected 3"),
     ("study convergence cavity-2d --set Ra=-1", "Ra is -1; expected a number above 0"),
-    ("study convergence rotor", "neither an exact solution nor numbers of a steady state"),
+    ("study convergence rotor", "neither an exact solution nor steady-state quantities"),
     ("study convergence linear-wave --order 4", "No such option"),
 ]
 

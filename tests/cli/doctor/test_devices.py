@@ -100,7 +100,7 @@ def test_devices_are_listed_one_a_line_with_their_facts(drivers: SimpleNamespace
     assert by_name["OpenCL"].text == "2 devices, --device opencl"
     text = "NVIDIA H100 80GB HBM3, 17.0 GB, sm_70, 80 compute units, float64, driver 550.54.15"
     assert sorted(by_name["cuda:0"].text.split(", ")) == sorted(text.split(", "))
-    assert ", no float64 with multiply-add, which runs require, " in by_name["opencl:0"].text
+    assert ", no float64 with multiply-add (required by all runs), " in by_name["opencl:0"].text
     assert ", float64, " in by_name["opencl:1"].text
     assert by_name["opencl:1"].as_dict()["facts"]["identity"] == "made up #1"
     assert "facts" not in by_name["OpenCL"].as_dict()

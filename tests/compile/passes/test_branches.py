@@ -96,7 +96,7 @@ def test_each_cell_of_a_device_computes_one_side() -> None:
 
 
 def test_invalid_conditions_are_rejected() -> None:
-    with pytest.raises(InputError, match="branch needs a condition such as u > 0"):
+    with pytest.raises(InputError, match=r"hc\.branch\(\) needs a condition such as u > 0"):
         hc.branch(U, A, B)
     assert hc.branch(True, A, B) is A
     assert hc.branch(U > 0, A, A) is A

@@ -169,7 +169,7 @@ def test_invalid_panels_are_rejected() -> None:
         ),
         (lambda: Planes([], ("x", "y", "z"), "f"), "planes 'f': the list is empty"),
         (lambda: Planes([line], ("x", "y", "z"), "f"), "planes 'f': expected a section of two axes"),
-        (lambda: Planes([flat], ("x", "y", "z"), "f"), "a section of the axes x, y; expected x, y, z"),
+        (lambda: Planes([flat], ("x", "y", "z"), "f"), "a section has the axes x, y; expected x, y, z"),
     )
     for make, words in makers:
         with pytest.raises(InputError, match=words):

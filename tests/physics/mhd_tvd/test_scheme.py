@@ -348,7 +348,7 @@ def test_cases_share_their_kernels() -> None:
         ("rj2a", {"gamma": 1.0}, "gamma is 1; expected a number above 1"),
         ("rj2a", {"epsilon_fast": 0.5}, "epsilon_fast is 0.5; expected a number from 0, below 0.5"),
         ("rj2a", {"epsilon_fast": 0.2, "flux": "hlld"}, "flux hlld has no numerical viscosity"),
-        ("linear-wave", {"direction": 0}, "direction is 0; expected 1, along the wave vector, or -1"),
+        ("linear-wave", {"direction": 0}, "direction is 0; expected 1 (along the wave vector) or -1"),
         ("linear-wave", {"direction": -1, "wave": "entropy"}, "direction is -1, but wave entropy moves with"),
         ("rj2a", {"limiter": 3.0}, "limiter is 3; expected a number from 1"),
         ("rj2a", {"flux": "hlle"}, "flux is 'hlle'"),

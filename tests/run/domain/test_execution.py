@@ -19,7 +19,7 @@ from halocline.run.domain.execution import Execution
         ({"packing": "some"}, "packing 'some' is unknown; known: all, last, none"),
         ({"overlap": "on"}, "overlap 'on': expected \"auto\", True or False"),
         ({"gpudirect": 1}, "gpudirect 1: expected True or False"),
-        ({"gpudirect": True}, "gpudirect needs communication. Without communication, add gpu_aware"),
+        ({"gpudirect": True}, "gpudirect needs the option communication. Without this option, add"),
         ({"methods": "smoke"}, "transfer method 'smoke' is unknown"),
         ({"device": "tpu"}, "tpu"),
         ({"threads": 0}, "threads"),

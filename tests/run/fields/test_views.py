@@ -22,7 +22,7 @@ def test_an_index_beyond_the_points_of_a_rank_is_explained() -> None:
     part = sim[u]
     assert part.shape != u.points
     for index in ((7, 5), (slice(None), 6)):
-        with pytest.raises(IndexError, match=r"its global indices are x .*hc.value"):
+        with pytest.raises(IndexError, match=r"the global indices of this array are x .*hc.value"):
             part[index]
         with pytest.raises(InputError, match=r"sim.gather\(u\)"):
             part[index] = 0.0

@@ -197,7 +197,7 @@ def test_truncated_output_is_not_continued_from_a_later_checkpoint(tmp_path: Pat
     again.run(steps=2, output=output())  # without a checkpoint, as after a kill
     later = heat()
     later.resume(folders[15])
-    message = r"contains 8 output times up to step 15\. The checkpoint expects 16,"
+    message = r"contains 8 output times up to step 15, but the checkpoint expects 16\."
     with pytest.raises(InputError, match=message):
         later.run(steps=1, output=output())
     # if checkpoints are in the same folder, the one of the restart becomes the newest immediately
@@ -238,7 +238,7 @@ def test_checkpoints_belong_to_a_run_and_not_to_a_folder(tmp_path: Path) -> None
     five.rename(tmp_path / "one" / five.name)
     sim = heat()
     sim.resume(three)
-    with pytest.raises(InputError, match=f"holds checkpoints of another run, the newest {five.name}"):
+    with pytest.raises(InputError, match=f"holds checkpoints of another run; the newest is {five.name}"):
         sim.run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "one"))
     # the checkpoints are complete without a pointer too
     (tmp_path / "one" / "newest.json").unlink()

@@ -112,10 +112,16 @@ def test_components_have_the_units_of_their_vector(tmp_path: Path) -> None:
         (lambda sim: hc.Output("o", units="K"), "units is 'K'; expected a mapping"),
         (
             lambda sim: hc.Output("o", units={"T": math.nan}),
-            "units has 'T': nan; expected texts on both sides",
+            "units has the entry 'T': nan; expected strings as key and value",
         ),
-        (lambda sim: hc.Output("o", units={"T": None}), "units has 'T': None; expected texts on both sides"),
-        (lambda sim: hc.Output("o", units={1: "K"}), "units has 1: 'K'; expected texts on both sides"),
+        (
+            lambda sim: hc.Output("o", units={"T": None}),
+            "units has the entry 'T': None; expected strings as key and value",
+        ),
+        (
+            lambda sim: hc.Output("o", units={1: "K"}),
+            "units has the entry 1: 'K'; expected strings as key and value",
+        ),
         (
             lambda sim: hc.Output("o", {"a": 2 * hc.time_mean(sim.grid.fields["T"])}),
             "a mean over time cannot",
@@ -147,9 +153,12 @@ def test_components_have_the_units_of_their_vector(tmp_path: Path) -> None:
             lambda sim: hc.Output("o", region=hc.Box(z=(-0.1, 0.2))),
             r"expected ends from 0 to 0\.8, .*a box does not wrap around it",
         ),
-        (lambda sim: hc.Output("o", region=hc.Coarsen(1)), "cells is 1; expected a whole number from 2"),
+        (
+            lambda sim: hc.Output("o", region=hc.Coarsen(1)),
+            "cells is 1; expected a whole number of at least 2",
+        ),
         (lambda sim: hc.Output("o", region=hc.Coarsen(5)), r"axis x has 12 cells, not a multiple of 5"),
-        (lambda sim: hc.Output("o", ["v"], region=hc.Coarsen(2)), "only cells are averaged"),
+        (lambda sim: hc.Output("o", ["v"], region=hc.Coarsen(2)), "only cell values are averaged"),
         (lambda sim: hc.Output("o", region=hc.Points([(0.5, 0.5)])), r"\(0\.5, 0\.5\) is not a point of"),
         (
             lambda sim: hc.Output("o", region=hc.Points([])),
@@ -172,7 +181,9 @@ def test_invalid_output_is_rejected_before_the_run(
 
 def test_output_is_rejected_as_a_checkpoint(tmp_path: Path) -> None:
     heat().run(steps=1, output=hc.Output(tmp_path / "a.zarr"))
-    with pytest.raises(InputError, match=r"a\.zarr is output; expected a checkpoint, or a folder of"):
+    with pytest.raises(
+        InputError, match=r"a\.zarr is an output store; expected a checkpoint, or a folder of"
+    ):
         heat().resume(tmp_path / "a.zarr")
     heat().run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "c"))
     with pytest.raises(InputError, match=r"c is not a store of Halocline|c is a checkpoint"):

@@ -317,7 +317,7 @@ def test_checkpoints_of_another_run_are_not_overwritten_by_default(tmp_path: Pat
     before = saved(tmp_path)
     sim = heat()
     with pytest.raises(
-        InputError, match=r"holds checkpoints of another run, .*\(--resume\).*\(--overwrite\)"
+        InputError, match=r"holds checkpoints of another run; .*\(--resume\).*\(--overwrite\)"
     ):
         sim.run(steps=1, checkpoint=hc.Checkpoint(tmp_path))
     assert sim.steps == 0

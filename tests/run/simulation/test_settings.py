@@ -31,9 +31,9 @@ def test_cells_are_proportional_or_as_specified() -> None:
         with active(Settings(n=n, dim=dim)):
             assert hc.cells(8, 4, also=[(6,)]) == shape
     for n, dim, words in (
-        (None, 3, "dim is 3; expected 1 or 2, the axes that this problem can have"),
-        ([4, 4], 1, "n is 4,4; expected one number, or 1, one for each axis"),
-        ([4] * 3, None, "n is 4,4,4; expected one number, or 1 or 2, one for each axis"),
+        (None, 3, "dim is 3; expected 1 or 2, the number of axes that this problem supports"),
+        ([4, 4], 1, "n is 4,4; expected one number, or as many numbers as axes: 1"),
+        ([4] * 3, None, "n is 4,4,4; expected one number, or as many numbers as axes: 1 or 2"),
     ):
         with active(Settings(n=n, dim=dim)), pytest.raises(InputError, match=words):
             hc.cells(8, 4, also=[(6,)])

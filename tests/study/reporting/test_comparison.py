@@ -21,8 +21,8 @@ def test_runs_are_compared_with_the_fastest_of_their_layout() -> None:
         ("16", "1.00"), ("32", "1.25"), ("16", "1.33"), ("32", "1.00"),
     ]  # fmt: skip
     assert result.sentences == [
-        "256³ on 1 rank of 1 thread: fastest with 16; with 32 1.25 times as long as with 16.",
-        "256³ on 2 ranks of 1 thread: fastest with 32; with 16 1.33 times as long as with 32.",
+        "256³ on 1 rank of 1 thread: fastest with 16; a run with 32 takes 1.25 times as long as with 16.",
+        "256³ on 2 ranks of 1 thread: fastest with 32; a run with 16 takes 1.33 times as long as with 32.",
     ]
 
 

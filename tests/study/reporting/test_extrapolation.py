@@ -187,7 +187,7 @@ def test_a_small_square_is_extrapolated(
     assert [path.name for path in Path("p").iterdir()] == ["convergence.png"]
     page = Path("c.html").read_text()
     assert page.count("<svg") == 1
-    assert "Numbers of the steady state" in page
+    assert "Steady-state quantities" in page
 
 
 def test_a_case_has_reference_values(capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,6 +33,6 @@ def test_the_report_names_the_fastest_split() -> None:
     runs = [measurement(2.0, ranks=1, threads=4), measurement(5.0, ranks=4, threads=1)]
     sentences = report(STUDY.contents, Group(runs)).sentences
     assert (
-        "256³ on 4 cores: fastest with 1 rank of 4 threads; with 4 ranks of 1 thread 2.50 times as long."
-        in (sentences)
+        "256³ on 4 cores: fastest with 1 rank of 4 threads; a run with 4 ranks of 1 thread takes 2.50 times "
+        "as long." in (sentences)
     )

@@ -11,7 +11,8 @@ from typing import Annotated, Any, get_args
 import typer
 from typer.core import TyperGroup
 
-# The docstring of a module is the help text of a group. The docstring of a function is that of a command.
+# The docstring of a module is the help text of a group. The docstring of a function is the help text of a
+# command.
 EXAMPLES = "\n\nExamples\n--------\n"  # begins the section Examples of a help text
 
 
@@ -84,7 +85,7 @@ def parameters(source: Callable[..., Any], *only: str) -> list[Parameter]:
     only these parameters are returned.
     """
     helps: dict[str, str] = {}
-    for documented in reversed(getattr(source, "__mro__", (source,))):  # bases of a class first
+    for documented in reversed(getattr(source, "__mro__", (source,))):  # fields of base classes first
         docstring = cleandoc(documented.__doc__ or "")
         helps |= re.findall(r"^(\w+)\n((?: {4}.+\n?)+)", docstring, re.MULTILINE)
     result = []

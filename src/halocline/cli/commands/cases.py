@@ -17,7 +17,7 @@ def cases(
 ) -> None:
     """List the cases of `halocline run`, or describe one of them.
 
-    The description of a case contains its source, and its parameters with meaning, unit and default.
+    The description of a case contains its origin, and its parameters with meaning, unit and default.
 
     Parameters
     ----------

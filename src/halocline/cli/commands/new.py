@@ -37,7 +37,7 @@ def new(
 
     path = Path(name if name.endswith(".py") else f"{name}.py")
     if path.name == ".py":
-        raise InputError(f"NAME is {name!r}; expected the name of a file, such as mine")
+        raise InputError(f"NAME is {name!r}; expected the name of a file, such as 'my_case'")
     if path.exists():
         raise InputError(f"{path} exists already. Choose another name, or remove the file.")
     names = case_names()

@@ -62,8 +62,8 @@ class RunCommandOptions(options.CaseOptions):
     Attributes
     ----------
     steps
-        Maximum number of steps. Default: no maximum if --until is set; otherwise the run ends at the end of
-        the case.
+        Maximum number of steps. Default: no maximum if --until is set; otherwise the case sets the end of
+        the run.
     until
         Simulated time at the end of the run. The last step is shortened to end at T.
     warm_up

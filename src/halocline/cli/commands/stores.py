@@ -24,10 +24,10 @@ def ls(
     equations: Annotated[bool, general_option("--equations")] = False,
     json: Annotated[str | None, options.JSON] = None,
 ) -> None:
-    """Describe output, a checkpoint, or a folder of checkpoints.
+    """Describe an output store, a checkpoint, or a folder of checkpoints.
 
-    The report contains the arrays with dimensions, units and sizes. It also contains the stored times and the
-    parameters. For a folder, it lists the checkpoints and marks the newest one.
+    The report contains the arrays with dimensions, units and sizes. It also contains the stored output times
+    and the parameters. For a folder, it lists the checkpoints and marks the newest one.
 
     Parameters
     ----------
@@ -62,10 +62,11 @@ def view(
     spectrum: Annotated[bool, general_option("--spectrum")] = False,
     every: Annotated[int, general_option("--every K", whole_number(ranges.SOME_STEPS))] = 1,
 ) -> None:
-    """Draw output or a checkpoint as a picture or film.
+    """Draw an output store or a checkpoint as a picture or film.
 
     Fields are drawn as planes or lines. Numbers, and fields at single points, are drawn as time series. A
-    target that ends in [bold].gif[/] or [bold].mp4[/] is a film of all times; .mp4 requires ffmpeg.
+    target that ends in [bold].gif[/] or [bold].mp4[/] is a film of all output times. A film in .mp4
+    requires ffmpeg.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def view(
     spectrum
         Draw the power spectrum of complete fields, summed over shells of wavenumbers.
     every
-        Draw every K-th time in a film.
+        Draw only every K-th output time in a film.
 
     Examples
     --------
@@ -127,11 +128,11 @@ def export(
     names: Annotated[str | None, FIELDS] = None,
     overwrite: Annotated[bool, options.OVERWRITE] = False,
 ) -> None:
-    """Export the fields of output to VTK or XDMF files.
+    """Export the fields of an output store to VTK or XDMF files.
 
-    The suffix of the target sets the format. [bold].pvd[/]: a collection of VTK files, one per time.
-    [bold].vtr[/]: one VTK file of the last time. [bold].xdmf[/]: an XDMF file with an HDF5 file. ParaView
-    reads all formats.
+    The suffix of the target sets the format. [bold].pvd[/]: a collection of VTK files, one per output
+    time. [bold].vtr[/]: one VTK file of the last output time. [bold].xdmf[/]: an XDMF file with an HDF5 file.
+    ParaView reads all formats.
 
     Parameters
     ----------

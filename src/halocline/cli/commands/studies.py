@@ -124,7 +124,7 @@ class Submit:
     directive
         Additional directive of the scheduler, such as '--constraint=skx'. The option may be repeated.
     overwrite
-        Replace existing scripts and results of another study that have the same names.
+        Replace existing scripts and results that have the same names but belong to another study.
     """
 
     submit: Annotated[str | None, cluster_option("--submit slurm|pbs")] = None
@@ -252,7 +252,9 @@ def paper(
     )
     places, machine_model = paper.select_configurations(sizes, counts), paper.prediction_machine(machine)
     if not (paper.measured_studies and measure_here):
-        reason = "--not-here measures nothing" if paper.measured_studies else f"{name} has nothing to measure"
+        reason = f"{name} has nothing to measure"
+        if paper.measured_studies:
+            reason = "with --not-here, the command measures nothing"
         reject(measurement_options, f"{reason}. Leave the option out.")
     measurements: list[Measurement] = []
     reports: list[Report] = []
@@ -378,8 +380,8 @@ def report(files: Annotated[list[str], typer.Argument(metavar="FILES...")], **va
     Parameters
     ----------
     files
-        Measurement files. NAME=FILE labels the results of a file with a name, such as that of the network,
-        and shows them separately.
+        Measurement files. NAME=FILE labels the results of a file with a name, such as the name of the
+        network. The report shows the labelled results separately.
 
     Examples
     --------
@@ -491,7 +493,9 @@ def _command(study: Study, problem: str, remaining: dict[str, Any]) -> "Command"
         orders = {"orders": remaining.get("orders")} if study.options else {}
         run_options["dtype"] = problem_options.pop("dtype")
         decided = {**problem_options, **steps, **orders}
-        reject(decided, f"{problem} is a file without settings, and sets the value itself. Leave it out.")
+        reject(
+            decided, f"{problem} is a file without settings, and sets the value itself. Leave the option out."
+        )
     else:
         of_linear = {name: problem_options.pop(name) for name in LINEAR_OPTIONS}
         run_options |= {**problem_options, **steps}
@@ -565,7 +569,7 @@ def _write_report(
     record: Any = None,
     run_pictures: Sequence[Path] = (),
 ) -> None:
-    """Print and write the report of measurements. Without `record`, the JSON has measurements and facts."""
+    """Print and write the report of measurements. By default, the JSON contains measurements and facts."""
     from halocline import __version__
     from halocline.study.measuring.command import csv_text, devices_of
     from halocline.study.reporting.page import facts_of_measurements

@@ -1,4 +1,4 @@
-"""Run a problem repeatedly, and report tables, plots and a page.
+"""Run a problem repeatedly, and report the results as tables, plots and an HTML page.
 
 Each run is a separate process.
 

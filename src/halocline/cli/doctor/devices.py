@@ -109,7 +109,7 @@ def _devices(interface: str, title: str) -> Generator[Finding, None, list[Any]]:
         facts = {name: getattr(device, attribute) for name, attribute in FACTS.items()}
         model = [device.name, device.platform if len(platforms) > 1 else "", device.architecture]
         sizes = [f"{device.memory / 1e9:.1f} GB", counted(device.units, "compute unit")]
-        doubles = "float64" if device.doubles else "no float64 with multiply-add, which runs require"
+        doubles = "float64" if device.doubles else "no float64 with multiply-add (required by all runs)"
         parts = [*model, *sizes, doubles, f"driver {device.driver}"]
         yield Finding(label(device), "found", ", ".join(filter(None, parts)), facts=facts)
     return devices

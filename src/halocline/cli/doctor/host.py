@@ -102,7 +102,10 @@ def mpi(machine: Machine) -> Iterator[Finding]:
 
 
 def _two_ranks() -> Finding:
-    """Return the finding on a trial run with two ranks, which compare the MPI of mpi4py and native code."""
+    """Return the finding on a trial run with two ranks.
+
+    The ranks compare the MPI library of mpi4py with the MPI library of native code.
+    """
     from halocline.run.ranks.library import mpiexec
 
     program = mpiexec()

@@ -97,19 +97,22 @@ class Array:
     written : bool
         True if the sweep writes the array.
     label : (bytes, bytes)
-        Text that represents the array in digests of loads, before and after the offset.
+        Text that represents the array in the digest of a load: the part before the offset, and the part after
+        the offset.
     length : int
         Number of elements of "band", "intermediate" and "result" arrays.
     span : str
-        Stretch of the row that these arrays cover, see `Strip`.
+        Stretch of the row that a "band", "intermediate" or "result" array covers, see `Strip`.
     source : str
         For a queue or field tile, the field that it contains. For a stage tile, the shared memory that
         contains the tile.
     layers : tuple of (int, int)
-        For a queue, its first and last offset along the streaming axis. For a field tile, the layers
-        around the thread block along axes 1 and 2. For a stage tile, the layers around it along three axes.
+        For a queue, its first and last offset along the streaming axis. For a field tile, the layers around
+        the thread block along axes 1 and 2. For a stage tile, the layers around the cells of the thread block
+        along three axes.
     shape : tuple of int
-        For a tile, its number of points along these axes. For invariants, the number of invariants.
+        For a field tile, the number of points along axes 1 and 2. For a stage tile, the number of points
+        along three axes. For shared memory and invariants, the number of elements.
     """
 
     name: str
@@ -152,15 +155,15 @@ class Table:
     ) -> int:
         """Return the number of a value; add the value if it is new.
 
-        `digest` identifies the formula independently of the numbers. An empty digest is computed on demand.
-        Commutative arguments are sorted by their digests.
+        `digest` identifies the formula, but does not depend on the numbers of values. An empty digest is
+        computed on demand. Commutative arguments are sorted by their digests.
         """
         if op in COMMUTATIVE and self.digest(args[1]) < self.digest(args[0]):
             args = args[::-1]
         return self._insert(Value(op, args, attribute, dtype, depth), digest)
 
     def with_arguments(self, value: Value, args: tuple[int, ...]) -> int:
-        """Return the number of a value with the same operation on other arguments."""
+        """Return the number of the value that applies the operation of `value` to the arguments `args`."""
         depth = max((self.values[arg].depth for arg in args), default=value.depth)
         return self.add(value.op, args, value.attribute, value.dtype, depth)
 
@@ -209,7 +212,7 @@ class Table:
 def below(values: Sequence[Value], roots: Iterable[int], known: Container[int] = ()) -> list[int]:
     """Return the numbers of all values on which `roots` depend, including `roots`, arguments first.
 
-    The result omits the values in `known`, and values on which only these depend.
+    The result omits the values in `known`, and values on which only values in `known` depend.
     """
     visited: set[int] = set()
     order: list[int] = []
@@ -324,7 +327,7 @@ def substituted(table: Table, roots: Iterable[int], substitutions: Mapping[int, 
 
 
 def substituted_in(table: Table, body: ir.Body, substitutions: Mapping[int, int]) -> ir.Body:
-    """Return a body with values replaced by others in the formulas of all its values; see `renumbered`."""
+    """Replace values in the formulas of a body by others, and return the new body; see `renumbered`."""
     old_numbers = roots(body)
     return renumbered(
         body, dict(zip(old_numbers, substituted(table, old_numbers, substitutions), strict=True))

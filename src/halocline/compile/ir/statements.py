@@ -48,7 +48,7 @@ class Store(Statement):
 
 
 class Reduce(Statement):
-    """Reduction of a value of each cell into reduction number `slot`.
+    """Reduction of one value per cell into the result of reduction number `slot`.
 
     `place` is True for each axis along which the points are staggered.
     """
@@ -132,7 +132,8 @@ class StageUse:
         Indices of two loop nests of the sweep, from 0: the nest that stores the stage, and the last nest that
         reads it.
     planes : int
-        Number of planes of its ring, if nests run plane by plane; 0 if all planes are stored at once.
+        Number of planes in the ring of the stage, if nests run plane by plane; 0 if all planes are stored at
+        once.
     slot : int
         Index of the scratch array that contains the stage, see `Sweep.scratch`.
     """
@@ -295,7 +296,7 @@ class IfSelected(Statement):
 
 
 class Branch(Statement):
-    """Selections of one condition; each side is computed only if the condition selects it."""
+    """Selections by one condition; each side is computed only if the condition selects it."""
 
     condition: int
     values: tuple[int, ...]
@@ -311,7 +312,7 @@ class Pieces(Statement):
 
 
 class RowBlocks(Statement):
-    """Loop over blocks of `length` elements of a row; blocks begin at indices that are multiples of it."""
+    """Loop over blocks of `length` elements of a row; blocks begin at multiples of `length`."""
 
     body: Body
     length: int
@@ -331,7 +332,7 @@ class Bands(Statement):
 class Lines(Statement):
     """Loop over the cache lines of a stretch, with `length` elements each.
 
-    `complete` runs for complete lines, `partial` for the ends.
+    `complete` runs for complete lines, `partial` for the incomplete lines at both ends.
     """
 
     complete: Body
@@ -421,7 +422,7 @@ class Threads(Statement):
 
 
 class IfInside(Statement):
-    """Body for the threads whose cells are in the box."""
+    """Body that runs only in the threads whose cells lie in the box of the kernel."""
 
     body: Body
 
@@ -478,7 +479,7 @@ class ShiftQueue(Statement):
 
 
 class Tile(Statement):
-    """Assignment of a tile with `cells` along three axes to each thread block."""
+    """Assignment of a tile to each thread block; `cells` is the size of the tile along three axes."""
 
     cells: tuple[int, int, int]
 
@@ -501,7 +502,7 @@ class ResetPartial(Statement):
 
 
 class ReduceBlock(Statement):
-    """Reduction of the partial results of each thread block, for reductions of these kinds."""
+    """Merge of the partial results of the threads of a block; `kinds` has the kind of each reduction."""
 
     kinds: tuple[str, ...]
 

@@ -2,12 +2,12 @@
 
 With HALOCLINE_CHECK=1, as in all tests, kernels are verified after every pass.
 
-Values: arguments precede their uses, conditions are where conditions are expected, and the depth of a value
-follows from its arguments. Arrays: each has a unique name, and loads and stores refer to existing arrays. A
-stage is stored before it is read, with at least the extent of the reads. Only a loop nest that computes
-stages may round its rows up to whole vectors. The rows of its scratch memory then have the same length.
-Statements: each is nested in a statement of the kind that it requires. After the pass `place`, every value
-that a statement uses is computed once, in the statement or around it.
+Values: arguments precede their uses, a condition is used exactly where a condition is expected, and the depth
+of a value follows from its arguments. Arrays: each has a unique name, and loads and stores refer to existing
+arrays. A stage is stored before it is read, with at least the extent of the reads. Only a loop nest that
+computes stages may round its rows up to whole vectors. The rows of its scratch memory then have the same
+length. Statements: each is nested in a statement of the kind that it requires. After the pass `place`, every
+value that a statement uses is computed once, in the statement or around it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _WITHIN: dict[type[ir.Statement], tuple[str, ...]] = {
 }
 
 
-# statements of which one must enclose a statement over a part of a row
+# for each part of a row: a statement over this part must lie in one of these statements
 _HOLDERS = {"piece": ("Pieces", "Lines"), "line": ("Lines",), "block": ("RowBlocks",)}
 
 
@@ -259,7 +259,7 @@ def _within(writer: ir.Statement, reader: ir.Nest, name: str, offset: ir.Offset,
         (lower, upper), (below, above) = reader.extent[axis], writer.extent[axis]
         top = reader.top[axis] + upper + o - writer.top[axis]
         if below < lower - o or above < max(upper + o, top):
-            fail(f"stage {name!r} is read at {offset}, beyond {writer.extent} and {writer.top} more")
+            fail(f"stage {name!r} is read at {offset}, beyond {writer.extent} with top {writer.top}")
 
 
 def _reductions(statements: Sequence[ir.Statement], fail: Fail) -> None:

@@ -20,7 +20,7 @@ COSTLY = {"div", "sqrt", *ELEMENTARY}
 
 
 def bands(kernel: Kernel) -> Kernel:
-    """Divide every nest with costly values that vary only along the rows into bands.
+    """Divide each nest into bands if it computes costly values that vary only along the rows.
 
     Nests with rows of whole vectors are unchanged, since their rows extend beyond a band. Nests along a
     single axis are unchanged, since they have one row.
@@ -59,7 +59,7 @@ def _banded(kernel: Kernel, table: Table, number: int, nest: ir.Nest) -> ir.Nest
 def _row_values(kernel: Kernel, results: Sequence[int]) -> list[int]:
     """Return the costly values that vary only along the rows.
 
-    The result omits values that are only arguments of other values in the result.
+    The result omits a value that is used only to compute other values in the result.
     """
     row_values: set[int] = set()
     costly: set[int] = set()

@@ -21,7 +21,7 @@ MIN_COST_OF_SIDE = 16  # minimum operations per cell of a side with a separate l
 
 @dataclass(frozen=True)
 class BranchGroup:
-    """Selections of one condition.
+    """Selections by one condition.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class BranchGroup:
     values : tuple of int
         Numbers of the selections.
     sides : (set, set)
-        Values that only their first sides need, and values that only their second sides need.
+        Values that only the first sides of the selections need, and values that only the second sides need.
     """
 
     condition: int
@@ -62,7 +62,7 @@ def find_branches(
 def _exclusive_values(
     values: Sequence[Value], order: list[int], results: Collection[int], selections: list[int], side: int
 ) -> frozenset[int]:
-    """Return the values that only one side of these selections needs."""
+    """Return the values that only side `side` (1 or 2) of these selections needs."""
     users: dict[int, list[int]] = {}
     for number in order:
         for arg in values[number].args:
@@ -89,7 +89,7 @@ def _cost(values: Sequence[Value], numbers: Iterable[int]) -> int:
 
 
 def branches(kernel: Kernel) -> Kernel:
-    """Split every loop along a row with an expensive side; the loop of a side may then be skipped."""
+    """Split every loop along a row that computes an expensive side, so that this side can be skipped."""
     table = Table(kernel.grid, kernel.arrays, kernel.values)
 
     def change(number: int, nest: ir.Nest) -> ir.Nest:
@@ -157,11 +157,11 @@ class _Loops:
         return self.table.add("load", (), (name, ()), dtype, POINT)
 
     def _store(self, load: int, value: int) -> ir.Store:
-        """Return the store of a value to the array from which it is loaded later."""
+        """Return the statement that stores a value in the array from which the value is loaded later."""
         return ir.Store(self.table.values[load].attribute[0], value)
 
     def _mask(self, condition: int) -> tuple[ir.Store, int]:
-        """Return the store of a condition as a number, and the condition that is restored from it."""
+        """Return a statement that stores the condition as a number, and the condition that is read back."""
         dtype, depth = self.table.values[condition].dtype, self.table.values[condition].depth
         one, zero = (self.table.add("const", (), number, "float64", 0) for number in (1.0, 0.0))
         load = self._load(dtype)

@@ -50,7 +50,7 @@ def inline(kernel: Kernel) -> Kernel:
 
 
 def without(kernel: Kernel, chosen: set[str]) -> Kernel:
-    """Return a kernel in which some stages are recomputed at each load."""
+    """Return a kernel in which the stages in `chosen` are recomputed at each load."""
     table = Table(kernel.grid, kernel.arrays)
     new_numbers: dict[int, int] = {}
     definitions: dict[str, int] = {}
@@ -81,7 +81,7 @@ def without(kernel: Kernel, chosen: set[str]) -> Kernel:
 
 
 def shifted(table: Table, root: int, offset: ir.Offset) -> int:
-    """Return the number of the value that has the same formula at a neighbouring cell."""
+    """Return the number of the value that has the formula of `root` at a neighbouring cell."""
     if not any(offset):
         return root
     new_numbers: dict[int, int] = {}

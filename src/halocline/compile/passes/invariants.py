@@ -1,8 +1,8 @@
 """Values that are equal in all cells, stored in shared memory of a thread block.
 
-Weights of differences and parameters may amount to a hundred of these values. Without this pass, these values
-occupy registers of every thread during all of its cells. If the cells need all registers, the first thread of
-a block computes these values once. The threads then load each value at its use.
+A kernel may have a hundred of these values, such as parameters and weights of differences. Without this pass,
+these values occupy registers while a thread computes its cells. If the cells need all registers, the first
+thread of a block computes these values once. The threads then load each value where they use it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def required_registers(kernel: Kernel) -> int:
 
 
 def invariants(kernel: Kernel, free_bytes: int) -> Kernel:
-    """Move invariants of the only nest of a kernel to shared memory of at most `free_bytes` bytes."""
+    """Move invariants of the only nest of a kernel to shared memory; use at most `free_bytes` bytes."""
     (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
     results = ir.roots(nest.body)
     selected = _used_invariants(kernel, kernel.below(results), results)[

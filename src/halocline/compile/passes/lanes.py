@@ -28,11 +28,11 @@ class Columns:
     ----------
     bases : list of int
         Values at the current position of the loop. They are computed one vector ahead, since other values are
-        shifts of them.
+        shifted copies of these values.
     shifted : dict
         Values that are shifts of `bases`, with the index of the column and the step along the row.
     first : int
-        Number of vectors by which the loop begins before its results: 2 if shifts reach back, 1 if they
+        Number of vectors by which the loop begins before the first result: 2 if shifts reach back, 1 if they
         only reach forward, 0 without shifts.
     """
 

@@ -46,7 +46,7 @@ def _row_pointers(kernel: Kernel, nest: ir.Nest, results: list[int]) -> ir.Body:
 
 
 def _wraps(kernel: Kernel, results: list[int]) -> ir.Body:
-    """Return the statements that fill the halo of a row from its opposite end, for fields read there."""
+    """Return the statements that fill the halo of a row from its opposite end, if this halo is read."""
     steps: dict[str, list[int]] = {}
     for array, offset in kernel.loads(results):
         if array in kernel.wraps and offset[-1]:
@@ -91,7 +91,7 @@ def _stored(nest: ir.Nest) -> list[str]:
 
 
 def place(kernel: Kernel) -> Kernel:
-    """Add to every loop along a row the `Let` of all values that no outer loop computes.
+    """Add a `Let` to every loop along a row, with all values that no outer loop computes.
 
     Values that earlier loops have stored come first. All other values follow, each after its arguments.
     """

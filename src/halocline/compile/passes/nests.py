@@ -12,8 +12,8 @@ from halocline.compile.passes.inline import price
 from halocline.compile.passes.reach import Points, Result, results, staggering
 
 # Maximum number of results in one loop if they share no array. A sum needs four vector registers, of which a
-# CPU has 16 or 32. A loop with many sums spills registers, and its compile time grows as the square of their
-# number. Measurements: docs/performance.md.
+# CPU has 16 or 32. A loop with many sums spills registers, and its compile time grows as the square of the
+# number of sums. Measurements: docs/performance.md.
 MAX_RESULTS = 8
 # Maximum number of reductions in one loop if they share arrays. Every further loop reads the arrays again.
 MAX_SHARING_REDUCTIONS = 32
@@ -27,13 +27,13 @@ Extent = tuple[tuple[tuple[int, int], ...], tuple[int, ...]]
 
 
 def nests(kernel: Kernel, read_points: Mapping[str, Points]) -> Kernel:
-    """Form nests for the stages of one depth and extent, and for results at the same points.
+    """Form nests of stages with the same depth and extent, and nests of results at the same points.
 
     `read_points` contains the points at which arrays are read, see `Reach`.
 
     Stages that share at least half of their values, such as the fluxes of several quantities, may share one
     nest. The nest computes all of these stages at every point where one of them is needed. The pass joins
-    stages if this reduces the work, including the work of their inputs.
+    stages if the join does not increase the work, including the work for their inputs.
     """
     return replace(kernel, body=(*_of_stages(kernel, read_points), *_of_results(kernel)))
 
@@ -49,7 +49,7 @@ class _Group:
     values : frozenset of int
         Values on which the stores depend.
     price : int
-        Arithmetic of these values per cell.
+        Arithmetic cost of these values per cell.
     """
 
     stores: tuple[ir.Store, ...]
@@ -59,7 +59,7 @@ class _Group:
 
     @property
     def work(self) -> int:
-        """Arithmetic in a typical patch."""
+        """Arithmetic cost of the group in a typical patch."""
         return self.price * _points(self.extent)
 
 
@@ -111,7 +111,7 @@ class _Joining:
         self.prices = {array: price(kernel, values) for array, values in self.values.items()}
 
     def groups(self, stages: Sequence[ir.Stage]) -> list[_Group]:
-        """Return stages in groups such that no further join reduces the work."""
+        """Return the stages in groups; groups are joined if the join does not increase the work."""
         groups: list[_Group] = []
         for stage in stages:
             array = stage.array
@@ -124,7 +124,7 @@ class _Joining:
         return groups
 
     def _partner(self, one: _Group, groups: Sequence[_Group]) -> tuple[_Group, _Group] | None:
-        """Return the first group whose join with `one` reduces the work, and the joined group."""
+        """Return the first group whose join with `one` does not increase the work, and the joined group."""
         for other in groups:
             joined = self._joined(other, one)
             grown_extents = None if joined is None else self._grown_extents(joined)
@@ -138,7 +138,7 @@ class _Joining:
         return None
 
     def _joined(self, one: _Group, other: _Group) -> _Group | None:
-        """Return the union of two groups if they share at least half of the work of one group, else None."""
+        """Return the union of two groups that share at least half of the cost of one group, else None."""
         (layers, top), (other_layers, other_top) = one.extent, other.extent
         shared = price(self.kernel, one.values & other.values)
         if top != other_top or 2 * shared < min(one.price, other.price):
@@ -150,7 +150,7 @@ class _Joining:
         return _Group((*one.stores, *other.stores), (extended, top), values, one.price + other.price - shared)
 
     def _grown_extents(self, group: _Group) -> dict[str, Extent] | None:
-        """Return the arrays that grow if all stages of a group have the same extent, with their new extents.
+        """Return the new extents of the arrays that grow if all stages of a group have the same extent.
 
         Return None if a field would grow, since its halo has exactly the width that the results need.
         """
@@ -169,7 +169,7 @@ class _Joining:
         return grown
 
     def _work(self, arrays: Collection[str], extents: Mapping[str, Extent]) -> int:
-        """Return the arithmetic of stages in a typical patch if each is computed separately."""
+        """Return the arithmetic cost in a typical patch if each stage is computed separately."""
         return sum(self.prices[array] * _points(extents[array]) for array in arrays)
 
 

@@ -18,7 +18,7 @@ from halocline.compile.ir.kernel import Kernel
 from halocline.lang.dtype import ITEMSIZE
 
 REORDER_LIMIT = 96  # registers; the pass reorders only values that need more
-GROUP_SIZES = (4, 2, 1)  # maximum consecutive values of a group; measurements: docs/performance.md
+GROUP_SIZES = (4, 2, 1)  # maximum number of values in a group; measurements: docs/performance.md
 REGISTER_LIMIT = 126  # registers beyond which smaller groups are tried
 REGISTER = 4  # bytes
 
@@ -51,7 +51,7 @@ def live_registers(kernel: Kernel, numbers: Sequence[int], ends: Collection[int]
 
 
 def registers(kernel: Kernel, number: int) -> int:
-    """Return the number of registers of a value; constants are part of instructions."""
+    """Return the number of registers of a value; 0 for a constant, which is part of an instruction."""
     value = kernel.values[number]
     return 0 if value.op == "const" else ITEMSIZE[value.dtype] // REGISTER
 
@@ -156,7 +156,7 @@ class Steps:
         self.body, self.max_live = self._order()
 
     def _link(self, computed: set[int]) -> None:
-        """Set the values that each step uses, and the steps that use each value."""
+        """Record the values that each step uses, and the steps that use each value."""
         values = self.kernel.values
         self.inputs: list[set[int]] = []
         self.users: dict[int, list[int]] = {}
@@ -194,7 +194,7 @@ class Steps:
         heap: list[tuple[int, int]] = []
 
         def put(n: int) -> None:
-            """Push a ready step onto the heap, with the change of live registers that it causes."""
+            """Push a ready step onto the heap, with the change in the number of live registers."""
             step, change = self.steps[n], 0
             if isinstance(step, list) and (step[-1] in remaining_uses or step[-1] in self.later):
                 change = registers(kernel, step[-1])

@@ -19,11 +19,11 @@ PIECE = 512  # elements
 STREAMING_PIECE = 256  # bytes
 LINE = 64  # bytes
 AHEAD = 4096  # bytes
-GROUPED_AHEAD = 2048  # bytes, for rows that several loops compute; 512 to 8192 differ by 3 % in time
+GROUPED_AHEAD = 2048  # bytes, if several loops compute a row; times for 512 to 8192 differ by 3 %
 
 
 def pieces(kernel: Kernel, streamed: Collection[str] = (), *, streaming: bool = False) -> Kernel:
-    """Divide rows into pieces in nests that reduce, and in all nests if `streaming` is True.
+    """Divide rows into pieces in nests with reductions, and in all nests if `streaming` is True.
 
     `streaming` is True for fields that exceed the cache. Results in `streamed` arrays bypass the cache.
     """
@@ -185,7 +185,7 @@ class _Rows:
         return [ir.Row(array, offset, array in written) for array, offset in offsets.items()]
 
     def fetch(self, rows: list[ir.Row], distance: int, length: int) -> ir.Body:
-        """Return the prefetch of values at this distance in bytes, for some rows of operands."""
+        """Return the prefetch of values that are `distance` bytes further along these rows."""
         if not rows:
             return ()
         items = {ITEMSIZE[self.kernel.array[row.array].dtype] for row in rows}

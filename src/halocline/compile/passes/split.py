@@ -24,7 +24,7 @@ Direction = tuple[int, ...]
 
 
 def split(kernel: Kernel) -> Kernel:
-    """Split each vector loop with too many loads into several, over pieces of the row."""
+    """Split each vector loop that has too many loads into several loops over pieces of the row."""
     table = Table(kernel.grid, kernel.arrays, kernel.values)
 
     def change(number: int, nest: ir.Nest) -> ir.Nest:
@@ -36,7 +36,7 @@ def split(kernel: Kernel) -> Kernel:
 
 
 def _strips(kernel: Kernel, table: Table, nest: int, strip: ir.Strip) -> ir.Body:
-    """Return loops that store values, and the vector loop that uses them."""
+    """Return loops that store values, and the vector loop that uses these values."""
     loads_of_stored: dict[int, int] = {}  # loads that replace stored values
     strips: ir.Body = ()
     for group in groups(kernel, ir.roots(strip.body)):
@@ -104,7 +104,7 @@ def _numbers(kernel: Kernel, args: Sequence[int]) -> Iterator[int]:
 def _without_recomputed(kernel: Kernel, group: Collection[int]) -> list[int]:
     """Return a group without the values that are recomputed.
 
-    These are single operations on other values of the group.
+    A recomputed value is a single operation on other values of the group.
     """
     values = kernel.values
     return [

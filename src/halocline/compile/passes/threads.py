@@ -65,7 +65,7 @@ def lets(kernel: Kernel, nest: ir.Nest) -> tuple[ir.Body, ir.Body]:
 
 
 def _with_lets(kernel: Kernel, statement: ir.Statement) -> ir.Statement:
-    """Return a statement that precedes the nest; insert the values of invariants if it computes them."""
+    """Return a statement that precedes the nest; insert a `Let` if the statement computes invariants."""
     if isinstance(statement, ir.OncePerBlock):
         return replace(statement, body=(ir.Let(tuple(kernel.below(statement.values))),))
     return statement
@@ -79,7 +79,7 @@ def _queues(neighbours: _NeighbourStorage) -> ir.Body:
 
 @dataclass
 class _NeighbourStorage:
-    """Choice of the arrays with queues and tiles.
+    """Selection of the arrays whose values are kept in queues and tiles.
 
     An array that is read at several positions along the streaming axis has a queue, if enough registers are
     free. An array that is read at neighbours along the other axes has a field tile, if `free_bytes` of shared

@@ -1,7 +1,7 @@
 """One kernel for a sweep with stages on a device.
 
 A thread block computes a tile of cells, stage by stage. Each stage covers the additional cells that later
-stages read. The stages are in shared memory. Stages with disjoint lifetimes use the same part of it.
+stages read. The stages are in shared memory. Stages with disjoint lifetimes use the same part of this memory.
 """
 
 from __future__ import annotations

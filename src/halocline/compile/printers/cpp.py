@@ -42,7 +42,7 @@ def print_calls(kernel: Kernel, parts: list[Kernel], names: Names) -> str:
 
 @dataclass(kw_only=True)
 class _Printer(KernelPrinter):
-    """Printer of the statements and values of a nest, with numbers or vectors."""
+    """Printer of the statements and values of a kernel, as scalar code or with explicit vectors."""
 
     rows: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)  # rows of the current nest
     bounds: tuple[str, str] = ("", "")  # bounds of the current row

@@ -83,7 +83,7 @@ def _arrays(kernel: Kernel, arrays: dict[str, Array], layouts: bool) -> list[str
 
 @dataclass(kw_only=True)
 class _Printer(KernelPrinter):
-    """Printer of the statements of a kernel and of the values of the cell of a thread."""
+    """Printer of the statements of a kernel, and of the values that a thread computes for a cell."""
 
     dialect: Dialect = field(default_factory=lambda: DEVICE)
     streaming_axis: int | None = None
@@ -200,7 +200,7 @@ class _Printer(KernelPrinter):
         self.out.add("HC_BARRIER();")
 
     def gather(self, array: Array) -> None:
-        """Print the loads of a field in the plane of a thread block, and around it."""
+        """Print the loads of a field tile: the plane of a thread block, and the layers around the plane."""
         out, name = self.out, self.name_of(array)
         (rows, row), ((below, above), (before, behind)) = array.shape, array.layers
         block_shape = rows - below - above, row - before - behind
@@ -272,7 +272,7 @@ class _Printer(KernelPrinter):
 
     def print_reduce_block(self, statement: ir.ReduceBlock) -> None:
         out, kinds, count = self.out, statement.kinds, len(statement.kinds)
-        # one loop for all reductions: PoCL then compiles kernels with many of them in a third of the time
+        # one loop for all reductions: PoCL then compiles kernels with many reductions in a third of the time
         out.add(f"hc_partial partial[{count}] = {{{', '.join(f'partial{n}' for n in range(count))}}};")
         out.add(f"const int kinds[{count}] = {{{', '.join(f'HC_{k.upper()}' for k in kinds)}}};")
         out.add(f"HC_UNROLL({count})")

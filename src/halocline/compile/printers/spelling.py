@@ -113,8 +113,8 @@ INFIX = {
 _CALLS = {*ELEMENTARY, "min", "max", "abs", "sign"}
 
 # Maximum number of inlined elementary functions in a kernel. A kernel with more elementary functions calls
-# them. The time of register allocation in g++ grows as the square of the operations of a loop. For 80
-# cosines, it is 14 s with inlined functions and 1.1 s with calls.
+# them. The time of register allocation in g++ grows as the square of the number of operations in a loop. For
+# 80 cosines, it is 14 s with inlined functions and 1.1 s with calls.
 MAX_INLINE = 16
 
 
@@ -229,7 +229,7 @@ def operation(out: Text, value: Value, args: list[str], dialect: Dialect, small_
 
 
 def _called(out: Text, name: str, value: Value) -> str:
-    """Define a function that calls an elementary function and is not inlined, and return its name.
+    """Define a non-inlined function that calls an elementary function, and return its name.
 
     Vector loops call the new function for a whole vector, unless it has a branch for angles outside the fast
     range.
@@ -269,7 +269,7 @@ class KernelPrinter:
     out: Text = field(default_factory=Text)
     value_texts: dict[int, str] = field(default_factory=dict)  # texts of the values in scope
     stages: dict[str, str] = field(default_factory=dict)  # names of stages in the code
-    rings: dict[str, int] = field(default_factory=dict)  # numbers of planes of rings
+    rings: dict[str, int] = field(default_factory=dict)  # number of planes in each ring
     names_in_use: set[str] = field(default_factory=set)  # names in use in the nest
     nest: ir.Nest = field(init=False)
     extent: tuple[tuple[int, int], ...] = ((0, 0),) * 3  # extent of the nest along three axes
@@ -365,7 +365,7 @@ class KernelPrinter:
         first = [f"({self.bound('lo', a)} - {lo})" for a, (lo, _) in enumerate(extent)]
         if statement.planes:
             self.rings[array.name] = statement.planes
-            first[3 - ndim] = "0"  # the lowest bits of its index select a plane of a ring
+            first[3 - ndim] = "0"  # the lowest bits of the index of a plane select a plane of the ring
         origin = f"{first[0]} * {name}_s0 + {first[1]} * {name}_s1 + {first[2]}"
         out.add(f"const {integer} {name}_origin = {origin};")
 

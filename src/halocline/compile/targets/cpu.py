@@ -32,9 +32,9 @@ from halocline.errors import CompileError
 # library contains one of them.
 STREAMING = "HC_STREAMING"
 
-# Macro with the number of the part of a library that a compiler compiles. A kernel whose two variants have
-# more than LARGE characters takes seconds to compile. Each of these kernels is a separate part, since parts
-# are compiled in parallel.
+# Macro with the number of the part to compile, if a library has several parts. A kernel whose two variants
+# have more than LARGE characters takes seconds to compile. Each of these kernels is a separate part, since
+# parts are compiled in parallel.
 PART = "HC_PART"
 LARGE = 60_000
 
@@ -86,7 +86,7 @@ class Cpu:
         return Code(_function(replace(kernel, name=NAME), names))
 
     def wall(self, layers: Sequence[Kernel], names: Names, axis: int, side: int, comment: str) -> Code:
-        """Return a function for each layer, and one that calls them from the wall outward."""
+        """Return a function for each layer, and a function that calls these from the wall outward."""
         parts = []
         calls = Text()
         calls.add(f"// {comment}")

@@ -1,7 +1,7 @@
 """Device target: kernels in the C subset that CUDA and OpenCL share.
 
-A kernel contains one loop nest. If the stages of a sweep fit into shared memory, one kernel contains all its
-nests. All choices that affect values are the same as for the CPU, so that the bits are equal.
+A kernel contains one loop nest. If the stages of a sweep fit into shared memory, one kernel contains all
+nests of the sweep. All choices that affect values are the same as for the CPU, so that the bits are equal.
 """
 
 from __future__ import annotations

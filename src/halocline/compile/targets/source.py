@@ -31,7 +31,7 @@ _HEADERS: dict[str, tuple[str, ...]] = {
 
 
 def device_headers(names: Iterable[str] = ()) -> str:
-    """Return the text of headers of native/include/halocline that precedes kernels.
+    """Return the text that precedes kernels: headers of native/include/halocline.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from halocline.io.section import Section
 
-LEVELS = 12  # approximate default number
+LEVELS = 12  # approximate default number of levels
 COLOURS = "viridis"
 LINES: dict[str, Any] = {"colors": INK, "linewidths": 0.5, "linestyles": "solid"}
 
@@ -157,7 +157,7 @@ class Planes(Panel):
             named = {*section.axes, *(name for name, _ in section.at)}
             if named != set(self.axes):
                 raise InputError(
-                    f"planes {self.title!r}: a section of the axes {', '.join(sorted(named))}; expected "
+                    f"planes {self.title!r}: a section has the axes {', '.join(sorted(named))}; expected "
                     f"{', '.join(self.axes)}"
                 )
 

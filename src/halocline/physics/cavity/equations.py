@@ -387,7 +387,7 @@ class Results:
         return binary("eq", index(self.grid, axis), place)
 
     def _at_index_from_end(self, axis: int, before: float) -> Expr:
-        """Return a condition that holds at points `before` points below the last one along an axis."""
+        """Return a condition that holds where the index along an axis is the last index minus `before`."""
         return binary("eq", index(self.grid, axis) + before, self.grid.cells(axis) - 1.0)
 
     def _midplane_weight(self, axis: int) -> Expr:

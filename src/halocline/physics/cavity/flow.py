@@ -19,7 +19,7 @@ PAPER = "the buoyancy-driven cavity of Virginia Tech, MPI and OpenACC"
 REFERENCE_SPEED = 0.3  # Minimum speed of artificial sound, divided by the free-fall speed √(g σ ΔT L).
 SLOWEST = 5.0  # Minimum speed of artificial sound in units of α / L, if diffusion is faster than buoyancy.
 MOST_STAGES = 16
-MORE_WORK = 1.2  # work of one of several stages, divided by the work of a forward step
+MORE_WORK = 1.2  # work of one stage of a step with several stages, divided by that of a forward step
 
 # tolerance of Nusselt numbers and velocities: EXACT + COARSE √Ra Δx², with Δx over the width
 EXACT = 0.01
@@ -69,7 +69,7 @@ def settings(rayleigh: float) -> dict[str, Any]:
     declare("T_cold", -0.5, "temperature", "temperature of the wall x = L")
     automatic = f"{REFERENCE_SPEED:g} times the free-fall velocity √(g σ ΔT L)"
     declare("V_ref", 0.0, "length/time", f"reference velocity of β²; 0: automatic, {automatic}", minimum=0.0)
-    declare("r", 1.0, "1", "β² is V², but at least r V_ref²", above=0.0)
+    declare("r", 1.0, "1", "factor r in β², which is V² but at least r V_ref²", above=0.0)
     declare(
         "damping",
         0.01,
@@ -80,14 +80,20 @@ def settings(rayleigh: float) -> dict[str, Any]:
     )
     declare("courant", 0.9, "1", "time step, relative to the largest stable one", above=0.0, maximum=100.0)
     at_walls = (
-        "clustering a of points at the walls: the spacing is 1 - a times the mean at a wall, and 1 + a "
-        "times in the middle"
+        "clustering a of points at the walls: the spacing is 1 - a times the mean spacing at a wall, and "
+        "1 + a times the mean spacing in the middle"
     )
     declare("gathered", 0.0, "1", at_walls, minimum=0.0, maximum=0.9)
     about = "number of stages of a step; 1: forward Euler; 0: automatic, from the spacing"
     declare("stages", 0, "1", about, minimum=0, maximum=MOST_STAGES, whole=True)
     declare(
-        "watch", 100, "1", "number of iterations between two residuals", minimum=1, maximum=1e6, whole=True
+        "watch",
+        100,
+        "1",
+        "number of iterations between two computations of the residuals",
+        minimum=1,
+        maximum=1e6,
+        whole=True,
     )
     tolerance, about = TOLERANCES[default_dtype()], "largest residual of a steady state"
     declare("tolerance", tolerance, "1", about, minimum=0.0)
@@ -118,7 +124,7 @@ class Flow:
         Initial values of the scalars of the program.
     scheme_name : str
     automatic : dict of str to float
-        Number of stages, if the flow has chosen it by the spacing; otherwise empty.
+        Number of stages, if it was chosen automatically from the spacing; otherwise empty.
     ends : tuple of str
         Stop reasons with which a run ends successfully.
 
@@ -254,8 +260,8 @@ class Flow:
         beyond = f"at the free-fall velocity the largest stable time step is {stable:.4g}, limited by {name}"
         if values["V_ref"]:
             return (
-                f"V_ref is {values['V_ref']:g}, and free fall {math.sqrt(fall2):.4g}: {beyond}; leave V_ref "
-                "out"
+                f"V_ref is {values['V_ref']:g}, but the free-fall velocity is {math.sqrt(fall2):.4g}: "
+                f"{beyond}; leave V_ref out"
             )
         fewer = f"more points, or fewer stages than {stages}" if stages > 1 else "more points"
         return f"{beyond}: use {fewer}"
@@ -276,13 +282,13 @@ class Flow:
         ]
         flux, halfway = _number(after["nusselt_hot"]), _number(after["nusselt_mid"])
         about = (
-            "difference between the heat fluxes halfway and at the hot wall, relative to the flux at the "
-            "hot wall"
+            "difference between the heat fluxes through the mid-plane and through the hot wall, relative to "
+            "the flux through the hot wall"
         )
         checks.append(Check("heat conservation", abs(halfway / flux - 1), maximum=most, about=about))
         known = {} if self._published is None else self._published(self.grid.shape, self.values)
         if not known:
-            checks.append(Check.not_compared("nusselt_hot", "no published numbers for this Ra, Pr and shape"))
+            checks.append(Check.not_compared("nusselt_hot", "no published results for this Ra, Pr and shape"))
         for name, published in known.items():
             deviation = abs(_number(after[name]) / published - 1)
             about = f"relative difference from the published {published:g}"

@@ -52,8 +52,8 @@ class Forcing:
         Raises
         ------
         InputError
-            No wave vector has such a length, or there are more than `MOST_VECTORS`. The grid must resolve all
-            of them.
+            `kmax` exceeds the Nyquist limit of the grid, or gives more wave vectors than `MOST_VECTORS`. No
+            wave vector has a length between `kmin` and `kmax`.
         """
         least = 2 * math.pi / max(grid.extent)
         steps = [2 * math.pi / length for length in grid.extent]

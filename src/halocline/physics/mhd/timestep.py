@@ -55,7 +55,7 @@ COURANT = {
     "dt": Setting(
         0.0,
         "time",
-        "time step; 0 for 0.8 (waves) and 0.6 (diffusion) of the longest stable one",
+        "time step; 0: the longest stable one, times 0.8 for waves and 0.6 for diffusion",
         minimum=0.0,
     ),
     "floor": Setting(
@@ -71,7 +71,7 @@ COURANT = {
 def first_symbol(order: int) -> float:
     """Return the maximum modified wave number of the central first derivative, times the spacing.
 
-    Times the spacing, the modified wave number is 2 Σ c_k sin kθ for a wave with phase θ per cell.
+    The product of modified wave number and spacing is 2 Σ c_k sin kθ for a wave with phase θ per cell.
     """
     weights = [float(c) for c in first_coefficients(order)]
     # the slope of the symbol falls from 1 at θ = 0 and has one zero
@@ -155,7 +155,7 @@ class Courant:
         travel, damping = self.numbers()
         if math.isinf(travel) and math.isinf(damping):
             raise InputError(
-                "the scheme is stable for any time step, so no Courant number limits it. Set a fixed time "
+                "the scheme is stable for any time step, so it needs no Courant number. Set a fixed time "
                 "step according to the required accuracy."
             )
         rates = {}

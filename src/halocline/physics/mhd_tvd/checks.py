@@ -166,7 +166,7 @@ def primitives(sim: Any, gamma: float) -> dict[str, NDArray[np.float64]] | None:
 def restricted(values: NDArray[np.float64], shape: Sequence[int]) -> NDArray[np.float64]:
     """Return means of `values` over blocks of cells, as an array of the shape `shape`.
 
-    Along each axis, the length of `shape` divides the length of `values`.
+    Along each axis, the length of the result must be a divisor of the length of `values`.
     """
     for axis, n in enumerate(shape):
         before, after = values.shape[:axis], values.shape[axis + 1 :]

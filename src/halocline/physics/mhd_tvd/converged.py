@@ -104,7 +104,10 @@ class Converged:
                     checks.append(Check.not_compared(check_name, reason))
                     continue
                 error, coarser = difference(state[quantity], converged), max(1.0, cells / min(sim.grid.shape))
-                about = "relative L1 difference from a run on four times the cells"
+                about = (
+                    "relative L1 difference from the converged solution, a run with four times the default "
+                    "number of cells along each axis"
+                )
                 checks.append(Check(check_name, error, maximum=bound * coarser, about=about))
         return checks
 

@@ -20,7 +20,7 @@ from halocline.physics.mhd_tvd.flags import beside, flag_stage
 from halocline.physics.mhd_tvd.gas import Conserved, heat, squared
 from halocline.physics.mhd_tvd.transport import at_cells
 
-PASSES = 100  # Maximum per step; then floors treat the remaining cells.
+PASSES = 100  # Maximum number of passes per step. Floors treat the cells that remain.
 SELDOM = 1e-3  # Expected fraction of steps that need passes.
 
 
@@ -65,7 +65,7 @@ def mix(rho: Field, m: Vector, E: Field, b: Vector, cells: Scalar) -> None:
             return carried
 
         def mixed(old: Expr, value: Expr, spare: Expr | None = None) -> Expr:
-            """Return `old` after mixing of `value` next to thin cells, and of `spare` next to cold cells."""
+            """Return `old` plus the exchanged `value` next to thin cells and `spare` next to cold cells."""
             gains = []
             for a in range(axes):
                 other = as_expr(0.0)

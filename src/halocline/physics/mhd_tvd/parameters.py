@@ -1,4 +1,4 @@
-"""Parameters of the scheme with their ranges, and events that runs count."""
+"""Parameters of the scheme with their ranges, and kinds of event that are counted during a run."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ ALL: Mapping[str, Setting] = {
     "warn_above": Setting(
         1e-3,
         "1",
-        "share of cell updates with a floor or fallback above which a run prints a warning; 0: never",
+        "a run warns if a larger share of cell updates has a floor or fallback; 0: no warning",
         minimum=0.0,
         maximum=1.0,
     ),
@@ -83,7 +83,7 @@ _REPORTED = (
 
 
 def events(values: Mapping[str, Any]) -> tuple[Event, ...]:
-    """Return the events that runs count."""
+    """Return the kinds of event that are counted during a run."""
     share = float(values["warn_above"])
     return tuple(
         Event(name, scalar, about, share) for scalar, (name, about) in zip(COUNTED, _REPORTED, strict=True)
@@ -143,7 +143,7 @@ def check_courant(number: float, axes: int) -> None:
         raise InputError(f"courant is {number:g}; expected a number above 0 and below {most:g}")
     if number >= most:
         raise InputError(
-            f"courant is {number:g}; expected less than {most:g}, beyond which steps on {on} are not stable"
+            f"courant is {number:g}; expected less than {most:g}, because longer steps on {on} are unstable"
         )
 
 

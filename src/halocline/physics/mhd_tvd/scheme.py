@@ -166,7 +166,7 @@ class IdealMHD:
     def step(self, dt: Expr, step: Expr) -> None:
         """Add a time step of length `dt` and number `step` to the program.
 
-        The numbers of steps in comments are those of Section 5.1 in 2D, and of Section 5.2 in 3D.
+        The step numbers in comments are those of Section 5.1 in 2D, and of Section 5.2 in 3D.
         """
         ratios = [dt / self.grid.h(a) for a in range(self.axes)]
         size = _Step(ratios, [0.5 * r for r in ratios], dt)
@@ -232,7 +232,7 @@ class IdealMHD:
         return bool(edges(self.axes)) or self.source is not None
 
     def _raise_to_floors(self) -> tuple[Conserved, State]:
-        """Return cells at the start of the step, with density and pressure raised to their floors."""
+        """Return the state of cells at the start of the step, with density and pressure raised to floors."""
         U = self._conserved()
         rho = maximum(U.rho, parameter("density_floor"))
         raw = pressure(U._replace(rho=rho))
@@ -291,7 +291,7 @@ class IdealMHD:
     def _half_step(
         self, U: Conserved, w: State, F: Sequence[Flux], B_half: Vector, size: _Step
     ) -> tuple[State, Expr]:
-        """Return cells in the middle of the step, and the flag of unchanged cells (step 8).
+        """Return the state of cells in the middle of the step, and the flag of unchanged cells (step 8).
 
         The update is unsplit: it uses the fluxes along all axes. If the new state of a cell would be
         unphysical, the cell keeps its initial state, and its flag is 1.
@@ -360,7 +360,7 @@ def _select_flux(fallback: Flux, flux: Flux, is_needed: Expr) -> Flux:
 
 
 def _branch_states(is_needed: Expr, fallback: Conserved, candidate: Conserved) -> Conserved:
-    """Return `fallback` where it is needed, and `candidate` elsewhere. A cell computes only one of them."""
+    """Return `fallback` where it is needed, and `candidate` elsewhere. In each cell, only one is computed."""
 
     def parts(U: Conserved) -> Vector:
         return Vector((U.rho, *U.m, U.E))
@@ -370,7 +370,7 @@ def _branch_states(is_needed: Expr, fallback: Conserved, candidate: Conserved) -
 
 
 def _advance(U: Conserved, F: Sequence[Flux], gain: Source | None, size: _Step) -> Conserved:
-    """Return cells after the full step."""
+    """Return the conserved quantities of cells after the full step."""
     new = _subtract_outflow(U, F, size.full)
     return new if gain is None else _add_source(new, gain, size.dt)
 
@@ -391,7 +391,7 @@ def _stage_flux(F: Flux, axis: int, name: str) -> Flux:
 def _subtract_outflow(
     U: Conserved, F: Sequence[Flux], ratios: Sequence[Expr], axes: Sequence[int] | None = None
 ) -> Conserved:
-    """Return cells minus their outflow along `axes` (default: all) in a step of `ratios` = Δt/Δx."""
+    """Return conserved quantities minus the outflow along `axes` (default: all) for `ratios` = Δt/Δx."""
     along = range(len(F)) if axes is None else axes
 
     def remaining(value: Expr, fluxes: Sequence[tuple[int, Expr]]) -> Expr:
@@ -410,6 +410,6 @@ def _subtract_outflow(
 
 
 def _add_source(U: Conserved, gain: Source, dt: Expr) -> Conserved:
-    """Return cells after they have gained from a source for the time `dt`."""
+    """Return conserved quantities plus the gain from a source during the time `dt`."""
     m = Vector(m + dt * s for m, s in zip(U.m, gain.m, strict=True))
     return Conserved(U.rho + dt * gain.rho, m, U.E + dt * gain.E, U.B)

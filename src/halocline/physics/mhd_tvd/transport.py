@@ -39,8 +39,9 @@ def reference(v: Vector, B: Vector, axes: int) -> dict[int, Expr]:
 def at_edges(F: Sequence[Flux], cells: Mapping[int, Expr], name: str) -> dict[int, Expr]:
     """Return electromotive forces on edges (GS05, Equations 41 to 45 and 50; GS08, Section 3).
 
-    Each of the four faces around an edge contributes its force, plus the estimated difference between face
-    and edge. This difference is the one in the upwind cell. The result is the mean of the four contributions.
+    Each of the four faces around an edge contributes its force, plus an estimate of the difference between
+    the forces on edge and face. The estimate comes from the upwind cell. The result is the mean of the four
+    contributions.
 
     Parameters
     ----------

@@ -77,8 +77,8 @@ class Tube:
     gamma : float
         Ratio of specific heats of the converged profiles.
     error : mapping of str to float
-        Maximum mean error of each profile relative to its range, per unit of spacing. The errors apply to 64
-        to 512 cells in 1D.
+        Maximum mean error of each profile, divided by the range of the profile and by the spacing. The errors
+        apply to 64 to 512 cells in 1D.
     """
 
     name: str

@@ -105,7 +105,7 @@ class Waves:
 
         rho = root_l * root_r
         u, v, w = mean(left.u, right.u), mean(left.v, right.v), mean(left.w, right.w)
-        # the field has the weight of the other side
+        # In the mean of the field, the value of each side has the weight of the other side.
         By, Bz = mean(right.By, left.By), mean(right.Bz, left.Bz)
         dBy, dBz = right.By - left.By, right.Bz - left.Bz
         X = 0.5 * (share * share) * ordered_sum(dBy * dBy, dBz * dBz)
@@ -124,8 +124,8 @@ class Waves:
         a, root, fast = sqrt(a2), sqrt(rho), sqrt(fast2)
         alfven = magnitude(bn) / root
         slow = a * alfven / fast
-        # α_f² and α_s² are (a² - c_s²) and (c_f² - a²) over c_f² - c_s². The larger one is computed directly,
-        # the smaller one from their product.
+        # α_f² and α_s² are (a² - c_s²) and (c_f² - a²), divided by c_f² - c_s². The larger one is computed
+        # directly, and the smaller one from the product of both.
         larger = 0.5 * (split + magnitude(difference))
         smaller = a2 * along / larger
         scale = 1.0 / split

@@ -181,7 +181,7 @@ def devices_of_rank(choice: DeviceChoice, comm: Communicator) -> tuple[Any, ...]
         return ()
     local_devices: list[Any] = []
     with comm.agreement(f"find devices {str(choice)!r}"):
-        # Messages name the variable if the choice equals the variable, even if it comes from another source.
+        # Messages name the variable if its value equals the choice, even if the choice has another source.
         from_environment = os.environ.get(DEVICE_VARIABLE) == str(choice)
         local_devices = select_local_devices(choice, DEVICE_VARIABLE if from_environment else "")
     node = comm.allgather_of_node((comm.rank, [device.identity for device in local_devices]))

@@ -123,7 +123,7 @@ def _round(comm: Any, device: Any, size: int, to: int, source: int, end: float) 
     return f"{name}: the bytes received from rank {source} differ from those sent"
 
 
-_KEPT: list[Any] = []  # memory that MPI may still write
+_KEPT: list[Any] = []  # memory to which MPI may still write
 
 
 def _pattern(rank: int, size: int) -> Any:

@@ -173,9 +173,9 @@ def _pcie(gpu: Gpu) -> float:
 
 
 def _gpus_below(topology: Topology, place: int, level: int) -> int:
-    """Return the number of GPUs, including this GPU, that share its PCIe ancestor of a level.
+    """Return the number of GPUs that share the PCIe ancestor of one GPU at a level, this GPU included.
 
-    `place` is the index of the GPU.
+    `place` is the index of this GPU.
     """
     other_levels = (name for index, name in enumerate(topology.ancestors[place]) if index != place)
     return 1 + sum(LEVELS.index(name) <= level for name in other_levels)
@@ -332,7 +332,7 @@ class DeviceLinks:
         Seconds per byte from slot to slot, as an input of `halocline.plan.lay_out`. None means that
         subdomains are assigned to the slots in order.
     reason : str
-        Source of the distance. If `distance` is None, the reason for this, or "" on a rank without devices.
+        Source of the distance, or the reason why `distance` is None; "" on a rank without devices.
     """
 
     distance: tuple[tuple[float, ...], ...] | None = None

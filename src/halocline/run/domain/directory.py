@@ -67,7 +67,7 @@ class Directory:
         return {n: rank for message in comm.sparse(answers).values() for n, rank in message.items()}
 
     def register(self, subdomains: Sequence[int]) -> None:
-        """Store the homes of the subdomains of this rank, which are given in local order."""
+        """Store the homes of the subdomains of this rank; `subdomains` lists them in local order."""
         local = {number: n for n, number in enumerate(subdomains)}
         registrations = self.comm.sparse(
             {keeper: {n: local[n] for n in numbers} for keeper, numbers in self._by_keeper(local).items()}

@@ -48,7 +48,7 @@ SPINS = {"passive": 20, "usual": 1000, "active": 2**32 - 1}
 
 @dataclass(frozen=True)
 class SharedMemoryPeers:
-    """Subdomains in other processes of the node whose memory a rank reads.
+    """Subdomains of other processes of the node, from whose memory a rank reads.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ def _unavailable_on_host(
 ) -> Iterator[tuple[str, str, bool]]:
     """Yield the methods that are unavailable on the host.
 
-    Each item contains the method, the reason, and True if the user must be warned of it.
+    Each item contains the method, the reason, and True if the user must be warned.
     """
     if "colocated" in methods and not _can_share(comm, execution):
         yield "colocated", "processes cannot share memory here", False
@@ -192,7 +192,7 @@ def spins(threads: int, comm: Communicator) -> int:
 
 
 def _masks(comm: Communicator) -> tuple[int, ...]:
-    """Return the affinity mask of each rank of this node; if unknown, the mask of this rank for each."""
+    """Return the affinity masks of the ranks of this node; if unknown, the mask of this rank, repeated."""
     return comm.masks or (affinity(),) * comm.ranks_of_node
 
 

@@ -34,7 +34,7 @@ from halocline.run.tuning.kernels import AUTO, WORDS
 from halocline.run.tuning.patches import BY_CACHES, TUNE
 
 SCHEDULES = ("guided", "static", "dynamic")
-MOST_TRIED = 64  # numbers of subdomains to test for advice if a decomposition is impossible
+MOST_TRIED = 64  # maximum number of subdomain counts to test for advice if a decomposition is impossible
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,9 +79,9 @@ class Execution:
         kind of device. If no measurement is stored, several methods are measured before the first run, and
         the fastest is stored. "auto" uses the stored measurement, else "queue".
     overlap : {"auto", True, False}
-        If True, a rank computes patches that need no messages while the messages of a sweep are in transit.
-        If False, it first waits for the messages of all its subdomains. "auto" measures both cases in the
-        first passes of a loop; see `halocline.run.tuning.overlap`.
+        If True, while the messages of a sweep are in transit, a rank computes the patches that need no
+        messages. If False, it first waits for the messages of all its subdomains. "auto" measures both cases
+        in the first passes of a loop; see `halocline.run.tuning.overlap`.
     halo : {"read", "faces", "edges", "uniform"}
         Extent of the exchanged halos. "read" exchanges only the cells that are read. The other values are
         baselines, which use the maximum halo width for all exchanged fields. "uniform" exchanges all faces,
@@ -172,7 +172,7 @@ class Execution:
         if self.communication is None:
             if self.gpudirect:
                 raise InputError(
-                    "gpudirect needs communication. Without communication, add gpu_aware to the methods."
+                    "gpudirect needs the option communication. Without this option, add gpu_aware to methods."
                 )
             return
         settings = asdict(
@@ -220,7 +220,7 @@ class Execution:
             verb = "has" if len(methods) == 1 else "have"
             notices.append(
                 f"packing {self.packing} applies only to MPI messages, but {', '.join(methods)} {verb} "
-                "priority over MPI. Use methods mpi to measure its effect."
+                "priority over MPI. Use methods mpi to measure the effect of packing."
             )
         if on_host and self.kernels != AUTO:
             notices.append(f"kernels {self.kernels}: ignored, since the device is cpu")

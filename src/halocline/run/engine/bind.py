@@ -90,7 +90,7 @@ class Binder(ABC):
     ----------
     plan : RankPlan
     neighbours : mapping of int to int
-        Index in the engine, by subdomain, of the subdomains that this process reads from other processes.
+        Subdomains of other processes that this process reads, each with its index in the engine.
     sweeps : int
         Number of sweeps of the schedule.
     ends : Ends, optional

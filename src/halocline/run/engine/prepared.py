@@ -231,7 +231,7 @@ class Prepared:
     Attributes
     ----------
     domain : Domain
-        Share of the grid of this rank.
+        Part of the grid on this rank.
     values : array of float64
         One value per scalar of the schedule. The engine reads and writes this array.
     modules : dict
@@ -296,7 +296,7 @@ class Prepared:
         return self.native_engine
 
     def _modules(self) -> list[Any]:
-        """Return the compiled kernels for each subdomain, for its device; collective."""
+        """Return, for each subdomain, the kernels compiled for its device; collective."""
         domain, device = self.domain, self.schedule.device
         assert device is not None
         with domain.comm.agreement(f"compile kernels of {self.name!r} for devices"):
@@ -528,7 +528,7 @@ class PassTimer:
         return report
 
     def calibrate(self, least: float = LEAST) -> None:
-        """Set the number of passes of a measurement so that it takes at least `least` seconds."""
+        """Set the number of passes per measurement so that a measurement takes at least `least` seconds."""
         self.run()
         # One pass alone takes longer than a pass among many. Therefore two steps refine the estimate.
         self.passes = max(1, int(0.1 * least / max(self.run(), 1e-7)))

@@ -240,7 +240,7 @@ class Fields(Sealed):
             stored_names = ", ".join(sorted(self.store.storages))
             raise InputError(
                 f"field {target.name!r} has no values, because it was not set and these equations do not "
-                f"use it. They use {stored_names}"
+                f"use it. Fields with values: {stored_names}"
             )
         return target
 
@@ -300,7 +300,7 @@ class Fields(Sealed):
         ]
 
     def _local_view(self, field: Field, offset: Place, values: NDArray[Any]) -> NDArray[Any]:
-        """Return points of this rank as an array with explanatory errors for wrong indices and writes."""
+        """Return points of this rank as an array whose errors explain wrong indices and forbidden writes."""
         is_whole = values.shape == field.points
         if is_whole and values.flags.writeable:
             return values
@@ -313,8 +313,8 @@ class Fields(Sealed):
             reason = "has inactive blocks"
         else:
             reason = (
-                f"lies in several subdomains of rank {rank}. Use sim.views({name}) for one array per "
-                "subdomain."
+                f"lies in several subdomains of rank {rank} (sim.views({name}) returns one array per "
+                "subdomain)"
             )
         return LocalView.of(
             values, index_advice(field, rank, offset, values.shape), write_advice(name, reason)
@@ -512,7 +512,7 @@ class Fields(Sealed):
             Function ``values(origin, shape)`` that returns the values of a box of points.
         """
         self._allocate(field)
-        with self.store.writing_cost(field) as pieces:
+        with self.store.writable(field) as pieces:
             with self.domain.comm.agreement(f"set field {field.name!r}"):
                 parts = [_to_dtype(field, values(origin, view.shape)) for origin, view in pieces]
             for (_, view), part in zip(pieces, parts, strict=True):
@@ -593,9 +593,9 @@ class Fields(Sealed):
         name : str
             Name of the program.
         key_values : tuple
-            Fields, expressions and tuples of them, which determine the statements. Expressions contain the
-            names of parameters. The values of parameters are not part of the key, because they are arguments
-            of a run.
+            Fields, expressions, and tuples of fields and expressions, which determine the statements.
+            Expressions contain the names of parameters. The values of parameters are not part of the key,
+            because they are arguments of a run.
         statements : callable
             Function that records the statements in the traced program.
         compiled : bool

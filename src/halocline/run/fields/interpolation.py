@@ -133,13 +133,13 @@ def nearest(old: NDArray[np.float64], new: float, period: float | None = None) -
 def _nearest_of_two(
     old: NDArray[np.float64], new: NDArray[np.float64], below: NDArray[np.int64], period: float | None
 ) -> NDArray[np.int64]:
-    """Return for each coordinate the index of the nearer of the points below and above it."""
+    """Return, for each coordinate, the index of the nearer one of its two neighbouring points."""
     points = len(old)
     pair = np.stack([below, below + 1], axis=1)
     if period is None:
         pair = np.clip(pair, 0, points - 1)
     places = _lifted(old, pair, period)
-    excess = (new - places[:, 0]) - (places[:, 1] - new)  # distance from below minus distance from above
+    excess = (new - places[:, 0]) - (places[:, 1] - new)  # distance to the lower minus to the upper point
     is_tie = np.abs(excess) <= SAME * (places[:, 1] - places[:, 0])
     pair %= points
     return np.where(is_tie, pair.min(axis=1), np.where(excess > 0.0, pair[:, 1], pair[:, 0]))

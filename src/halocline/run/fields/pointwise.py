@@ -72,8 +72,8 @@ class Pointwise:
     ----------
     program : Program
     steps : sequence
-        Sweeps and scalar statements, in order. A scalar statement is the name of a scalar, and the kernel
-        that computes its value.
+        Sweeps and scalar statements, in order. A scalar statement is a pair: the name of a scalar, and the
+        kernel that computes the value of this scalar.
     work : int
         Number of values that one run computes on one rank: results, and intermediate values that vary along
         the last axis.
@@ -122,7 +122,7 @@ class Pointwise:
         kinds = [s.kind for s in kernel.body if isinstance(s, Reduce)]
         accumulators, merged = ([native().Accumulator(kind) for kind in kinds] for _ in range(2))
         with ExitStack() as stack:
-            written = {name: stack.enter_context(store.writing_cost(f)) for name, f in sweep.fields.items()}
+            written = {name: stack.enter_context(store.writable(f)) for name, f in sweep.fields.items()}
             for parts in zip(*written.values(), strict=True):
                 origin, shape = parts[0][0], parts[0][1].shape
                 views = {name: view for name, (_, view) in zip(written, parts, strict=True)}
@@ -227,9 +227,10 @@ def _slabs(shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
 def pointwise(store: FieldStore, program: Program, scalar_names: Iterable[str]) -> Pointwise | None:
     """Return a program for evaluation without compiled kernels, or None if it must be compiled.
 
-    A program can be evaluated in this way if it has no loops and stops, and if it computes in float64. All
-    fields must have memory on the host. A sweep may read and write only values at its own point, and at one
-    location. A run must also take less time than the compilation.
+    A program can be evaluated in this way if it has no loops and no stop statements, and if it computes in
+    float64. All fields must have memory on the host. A sweep may read and write only values at the point that
+    it computes, and all its fields must have the same location. A run must also take less time than the
+    compilation.
 
     Parameters
     ----------

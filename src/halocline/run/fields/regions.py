@@ -33,7 +33,7 @@ def axis_attributes(grid: Grid, axis: int) -> dict[str, Any]:
     return {"axis": AXES[axis].upper(), **ends}
 
 
-ROUNDING = 1e-9  # tolerance for the ends of a box beyond the grid, relative to the extent of the grid
+ROUNDING = 1e-9  # distance by which a box may extend beyond the grid, relative to the grid extent
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,8 @@ class Slice(_AlongAxes):
     x, y, z : float
         Coordinate of the plane. The output array of a field contains the plane of points nearest to this
         coordinate. Of two planes at equal distance, the lower plane is used. Along periodic axes, the
-        distance is periodic. An attribute of the array, named after the axis, contains the coordinate of its
-        points.
+        distance is periodic. An attribute of the array, named after the axis, contains the coordinate of the
+        plane of points.
 
     Raises
     ------
@@ -155,7 +155,7 @@ class Slice(_AlongAxes):
                     f"Slice: {axis} is {short_repr(value)}; expected a number from {low:g} to {high:g}"
                 )
         if len(self.values) == grid.ndim:
-            raise InputError(f"Slice of {grid!r} along all of its axes: use hc.Points for single points")
+            raise InputError(f"Slice fixes all axes of {grid!r}; use hc.Points for single points")
 
     def interval(self, grid: Grid, axis: int, line: NDArray[np.float64]) -> tuple[int, int]:
         """Return the index of the first point along an axis, and the number of points."""
@@ -195,7 +195,7 @@ class Box(_AlongAxes):
                     around = ", and a box does not wrap around it" if grid.periodic[number] else ""
                     raise InputError(
                         f"Box: {axis} is {short_repr(ends)}; expected ends from {low:g} to {high:g}, the "
-                        f"extent of the axis{around}. Use -inf and inf for its ends."
+                        f"extent of the axis{around}. Use -inf and inf for the ends of the axis."
                     )
             if not len(_within(grid.positions()[number], *bounds)):
                 raise InputError(f"Box: {axis} is {short_repr(ends)}; no cell of {grid!r} lies in this range")
@@ -208,7 +208,7 @@ class Box(_AlongAxes):
         if not len(inside):
             raise InputError(
                 f"Box: {name} is {short_repr(ends)}; no face of {grid!r} lies in this range, but the output "
-                f"has a field on faces along {name}. Use a box that contains some of its points."
+                f"has a field on faces along {name}. Use a box that contains points of this field."
             )
         return int(inside[0]), len(inside)
 
@@ -231,7 +231,7 @@ class Coarsen(Region):
     def __init__(self, cells: int) -> None:
         block = whole_number(cells)
         if block is None or block < 2:
-            raise InputError(f"Coarsen: cells is {short_repr(cells)}; expected a whole number from 2")
+            raise InputError(f"Coarsen: cells is {short_repr(cells)}; expected a whole number of at least 2")
         self.block = block
 
     def check(self, grid: Grid) -> None:
@@ -242,7 +242,11 @@ class Coarsen(Region):
                 raise InputError(
                     f"Coarsen({self.block}): axis {AXES[axis]} has {n} cells, "
                     f"not a multiple of {self.block}; "
-                    + (f"use {' or '.join(fit)}" if fit else f"no number divides the cells of {grid!r}")
+                    + (
+                        f"use {' or '.join(fit)}"
+                        if fit
+                        else f"no number from 2 to 64 divides the cells along each axis of {grid!r}"
+                    )
                 )
             if grid.maps[axis] is not None:
                 raise InputError(
@@ -254,7 +258,7 @@ class Coarsen(Region):
         """Return the blocks of a field. The selection contains only the first cell of each block."""
         if any(staggered):
             raise InputError(
-                f"Coarsen({self.block}): expected fields of cells, because only cells are averaged"
+                f"Coarsen({self.block}): expected fields in cells, because only cell values are averaged"
             )
         k = self.block
         shape = tuple(n // k for n in grid.shape)
@@ -314,9 +318,9 @@ class Points(Region):
     places : sequence of tuple of float
         Coordinates of the points, within the grid or on its boundary. In 1D, plain numbers are accepted too.
     interpolate : {"linear", "cubic", "nearest"}
-        "linear" uses polynomials of order 2 through 2 points along each axis, and "cubic" polynomials of
-        order 4 through 4 points. "nearest" returns the value and the coordinates of the nearest point of the
-        field. Along an axis with a single point, values are constant.
+        "linear" uses polynomials through 2 points along each axis (order of accuracy 2), and "cubic"
+        polynomials through 4 points (order of accuracy 4). "nearest" returns the value and the coordinates of
+        the nearest point of the field. Along an axis with a single point, values are constant.
 
     Raises
     ------

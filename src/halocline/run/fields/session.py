@@ -53,7 +53,7 @@ class Session:
     stepping : Stepping
         Program of the steps.
     prepared : Prepared, optional
-        The same program, already bound to the engine.
+        Program of `stepping`, already bound to the engine.
 
     Attributes
     ----------
@@ -64,7 +64,8 @@ class Session:
     replay : Replay or None
         Search for the cause of a failure.
     keep_rows : callable or None
-        Function that receives the history of the steps, if the steps compute output values.
+        Function that receives the history of the steps: one row of output values per recorded step. None if
+        the steps compute no output values.
     is_under_way : bool
         True during a run.
     last_run : (int, float)
@@ -154,7 +155,7 @@ class Session:
         ----------
         stepping : Stepping
         keep_rows : callable, optional
-            Function that receives the history of the steps.
+            Function that receives the history of the steps: one row of output values per recorded step.
         """
         before, prepared = self.stepping, self.prepared
         self.use(_prepare_stepping(self.fields, stepping))
@@ -221,7 +222,7 @@ class Session:
         until : float
             Final time; the last step is shortened to end at this time.
         pause : float
-            With a varying time step, no step begins at or after this time. It is at most `until`.
+            With a varying time step, no step begins at or after this time. `pause` is at most `until`.
         last : float
             Number of completed steps at which the run ends at the latest.
         on_progress : callable, optional
@@ -267,7 +268,7 @@ class Session:
                 values[name] = outcome.scalars[name]
         values.update(self._began.state({**inputs, **outcome.scalars}))
         if values["t"] < until < math.inf and self.clock.has_reached(until):
-            values["t"] = until  # rounding of a varying time step has made the last step unnecessary
+            values["t"] = until  # t differs from `until` only by rounding of a varying time step
         if self.keep_rows is not None:
             history = outcome.history  # array (steps, columns)
             if len(history) and history[-1, 1] == values["step"]:
@@ -329,7 +330,7 @@ class Session:
         self._took += outcome.loop_seconds
 
     def check_after(self, before: int) -> None:
-        """Raise RunError if a field contains non-finite values. It was still finite after step `before`."""
+        """Raise RunError if a field has non-finite values. All fields were finite after step `before`."""
         when = f"after step {self.step} (time {self.time:g}), but was finite after step {before}"
         try:
             self.fields.check_all(when)

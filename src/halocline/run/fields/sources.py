@@ -60,8 +60,8 @@ def is_source(value: Any) -> bool:
 def last_time(value: Any) -> int | None:
     """Return the index of the last time of an array in a store; None for arrays without times.
 
-    The result is also None for NumPy files and DataArrays. The store may grow meanwhile. Therefore one rank
-    calls this function, and all ranks read at the returned time.
+    The result is also None for NumPy files and DataArrays. Another program may extend the store meanwhile.
+    Therefore one rank calls this function, and all ranks read the data of the returned time.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def last_time(value: Any) -> int | None:
     if not info.is_timed:
         return None
     if not info.times:
-        raise InputError(f"{value} does not contain a time yet")
+        raise InputError(f"{value} does not contain an output time yet")
     return info.times - 1
 
 
@@ -136,8 +136,8 @@ def numpy_arrays(path: Path, *name_choices: Sequence[str]) -> list[NDArray[Any]]
     ----------
     path : Path
     *name_choices : sequence of str
-        Names of the arrays to read from a .npz file. If there are several sequences, the first sequence is
-        used whose names are all in the file.
+        Names of the arrays to read from a .npz file. If there are several sequences, the function
+        uses the first sequence whose names are all in the file.
 
     Raises
     ------
@@ -193,7 +193,10 @@ def _dataarray_source(array: Any) -> Source:
     """Return the source of an xarray DataArray."""
     if hasattr(array, "data_vars"):
         known = [str(key) for key in array.data_vars]
-        raise InputError(f"a Dataset of {', '.join(known) or 'nothing'}: select one array, dataset[NAME]")
+        raise InputError(
+            f"the value is a Dataset of {', '.join(known) or 'nothing'}; expected a DataArray. Select one by "
+            "dataset[NAME]."
+        )
     name = f"DataArray {array.name!r}"
     for axis in (key for key in GROWING if key in array.dims):
         if array.sizes[axis] != 1:
@@ -297,8 +300,8 @@ def _axis_weights(field: Field, axis: int, source: Source, name: str) -> tuple[W
         if count == len(new):
             return None, ""
         raise InputError(
-            f"{source.name} has {count} points along {name} and no coordinates there; field {field.name!r} "
-            f"has {len(new)}. Add coordinates for the interpolation."
+            f"{source.name} has {count} points along {name} but no coordinates along this axis; field "
+            f"{field.name!r} has {len(new)} points. Add coordinates to interpolate the source."
         )
     if same(old, new, length):
         return None, ""
@@ -310,8 +313,8 @@ def _axis_weights(field: Field, axis: int, source: Source, name: str) -> tuple[W
     reach = (0.5 if averages or grid.periodic[axis] else 1.0) * cell * (1 + EDGE)
     if old[0] - reach > max(low, new[0]) + EDGE * cell or old[-1] + reach < min(high, new[-1]) - EDGE * cell:
         raise InputError(
-            f"{source.name} reaches from {old[0]:g} to {old[-1]:g} along {name}, which does not cover field "
-            f"{field.name!r} from {low:g} to {high:g}"
+            f"{source.name} extends from {old[0]:g} to {old[-1]:g} along {name}, and does not cover field "
+            f"{field.name!r}, which extends from {low:g} to {high:g}"
         )
     if not averages:
         return polynomial(old, new, 2, length if grid.periodic[axis] else None), "linearly"

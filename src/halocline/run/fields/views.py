@@ -82,9 +82,10 @@ def index_advice(field: Field, rank: int, first: Sequence[int], shape: Sequence[
     ends = zip(AXES, first, shape, strict=False)
     ranges = ", ".join(f"{axis} {start} to {start + count - 1}" for axis, start, count in ends)
     return (
-        f"this array holds {tuple(shape)} points of rank {rank}, of {field.points} of field {field.name!r}; "
-        f"its local indices begin at 0, and its global indices are {ranges}. Read one point of the whole "
-        f"field by sim.evaluate(hc.value({field.name}, at=({', '.join('ijk'[: len(shape)])}))), or all "
+        f"this array holds the {tuple(shape)} points of field {field.name!r} on rank {rank}, and the whole "
+        f"field has {field.points} points; local indices begin at 0, and the global indices of this array "
+        f"are {ranges}. Read one point of the whole field by "
+        f"sim.evaluate(hc.value({field.name}, at=({', '.join('ijk'[: len(shape)])}))), or all "
         f"points on the first rank by sim.gather({field.name})"
     )
 
@@ -107,7 +108,8 @@ class RowCoordinates(np.ndarray):
     Raises
     ------
     CombinesPointsError
-        Reductions, functions of `COMBINING`, and indices other than a whole slice or one condition per entry.
+        The array is used in a reduction or in a function of `COMBINING`. The error is also raised for an
+        index other than a whole slice or one condition per entry.
     """
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -172,7 +174,7 @@ def row_function(
         except ValueError:
             raise InputError(
                 f"{label} returns an array of shape {row.shape} for {len(line)} points; expected one value "
-                "for each"
+                "for each point"
             ) from None
 
     first = (0,) * (len(lines) - 1)

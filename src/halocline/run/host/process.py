@@ -161,8 +161,8 @@ def check_stacks(threads: int, environment: Mapping[str, str] = os.environ) -> N
             continue
         if threads > 1 and size < KERNEL_STACK:
             raise InputError(
-                f"{name} is {environment[name]!r}, {size} bytes, but kernels need {KERNEL_STACK}: "
-                f"unset it, or set it to {KERNEL_STACK // 1024}K or more"
+                f"{name} is {environment[name]!r}, which is {size} bytes, but kernels need {KERNEL_STACK} "
+                f"bytes: unset it, or set it to {KERNEL_STACK // 1024}K or more"
             )
         return
 

@@ -22,7 +22,7 @@ LEAST = 256 * 2**10
 # Bytes per thread and round: more than most caches hold, and enough for a few milliseconds.
 ENOUGH = 128 * 2**20
 # Duration of a measurement in seconds. In a measurement shorter than LONGEST, the system may interrupt every
-# round. After a short run, a measurement down to SHORTEST is sufficient.
+# round. After a short run, a measurement as short as SHORTEST is sufficient.
 LONGEST, SHORTEST = 0.1, 0.02
 ROUND = 0.01  # duration of a round on devices, in seconds
 FEWEST = 3  # minimum number of rounds
@@ -81,9 +81,9 @@ def triad_bandwidth(comm: Communicator, threads: int, working_set: int) -> float
         Number of threads of this rank.
     working_set : int
         Bytes that the sweeps of this rank access. The arrays of the measurement have the same size. For a
-        problem that fits into the cache, the reference is therefore the bandwidth of the cache. The limit is
-        twice the largest cache, or `ENOUGH` bytes per thread if this is more. Larger arrays do not change the
-        result.
+        problem that fits into the cache, the reference is therefore the bandwidth of the cache. The arrays
+        have at most twice the size of the largest cache, or `ENOUGH` bytes per thread if this is more. Larger
+        arrays do not change the result.
 
     Returns
     -------

@@ -14,8 +14,8 @@ ROUND = 5e-3  # duration of a round in seconds
 NUMBERS = {"float64": "double", "float32": "float"}  # types in C++
 
 # There are more independent chains of multiply-adds than two units need to hide their latency. The usual
-# compiler flags forbid the fusion of products and sums, for identical bits. This source allows fusion, and
-# sets its own optimization level independently of HALOCLINE_OPTIMIZATION.
+# compiler flags forbid the fusion of products and sums, so that results are bit-for-bit identical. This
+# source allows fusion, and sets its optimization level independently of HALOCLINE_OPTIMIZATION.
 SOURCE = """
 typedef NUMBER number;
 #ifdef __AVX512F__

@@ -136,8 +136,8 @@ def active_cells(store: FieldStore) -> dict[int, float]:
 def measured_work(store: FieldStore) -> dict[int, float]:
     """Return the work of each subdomain of this rank since the last balance.
 
-    On the host, the work of a subdomain is the time of all threads in its kernels, divided by the number of
-    threads. On devices, the work is the number of active cells, because kernels are not timed.
+    On the host, the work of a subdomain is the time that all threads spent in its kernels, divided by the
+    number of threads. On devices, the work is the number of active cells, because kernels are not timed.
     """
     domain = store.domain
     if domain.devices:

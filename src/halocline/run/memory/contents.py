@@ -120,8 +120,8 @@ def _nonfinite(store: FieldStore, fields: Sequence[Field]) -> tuple[int, tuple[i
 def _suspects(store: FieldStore, fields: Sequence[Field]) -> Sequence[int]:
     """Return the indices of the fields that may contain non-finite values.
 
-    On devices, a search on the device determines these fields, so that only they are copied to the host. On
-    the host, the result contains all fields.
+    On devices, a search on the device determines these fields, so that only these fields are copied to the
+    host. On the host, the result contains all fields.
     """
     domain = store.domain
     if not domain.devices:
@@ -210,7 +210,7 @@ def point_values(
     store : FieldStore
         Fields of this rank.
     points : mapping of str to (Field, array of int (points, axes))
-        Field and global indices of its points, by an arbitrary name. The result has the same names.
+        Field and global indices of the chosen points, by an arbitrary name. The result has the same names.
     """
     parts = store.domain.comm.gather({name: _at_points(store, *chosen) for name, chosen in points.items()})
     if parts is None:
@@ -225,7 +225,7 @@ def point_values(
 def _at_points(
     store: FieldStore, field: Field, indices: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Return the row numbers in `indices` of the points of this rank, and the values at these points."""
+    """Return the row numbers of those `indices` that lie on this rank, and the values at these points."""
     numbers, local = [], []
     for offset, storage in zip(store.domain.offsets, store.of(field), strict=True):
         shape = np.array(storage.shape[3 - indices.shape[1] :])

@@ -1,4 +1,4 @@
-"""Redistribution: moves the fields of subdomains to other ranks."""
+"""Redistribution of subdomains, whose fields move to other ranks."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _points(box: Box, info: FieldInfo, cut: Decomposition) -> Box:
 
 
 def _active_boxes(store: FieldStore, piece: Piece, cut: Decomposition, info: FieldInfo) -> list[Box]:
-    """Return the points of a piece in active blocks, as boxes in global indices."""
+    """Return those points of a piece that lie in active blocks, as boxes of global indices."""
     points = _points(piece.box, info, cut)
     if store.blocks is None:
         return [points]
@@ -111,7 +111,7 @@ def _active_boxes(store: FieldStore, piece: Piece, cut: Decomposition, info: Fie
 def _views(
     store: FieldStore, storage: Any, piece: Piece, cut: Decomposition, info: FieldInfo
 ) -> Iterator[NDArray[Any]]:
-    """Yield views of the points of a piece in active blocks. `storage` belongs to the subdomain."""
+    """Yield views of the points of a piece that lie in active blocks. `storage` belongs to its subdomain."""
     first, points = cut.box(piece.subdomain).lo, store.interior(storage)
     for box in _active_boxes(store, piece, cut, info):
         lo, hi = tuple(map(sub, box.lo, first)), tuple(map(sub, box.hi, first))

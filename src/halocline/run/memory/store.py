@@ -38,7 +38,7 @@ def _memory_shortage(comm: Communicator, required: int, label: str) -> str:
 
 
 def check_devices(domain: Domain, plan: RankPlan, known: Container[str]) -> None:
-    """Check that the devices can hold the fields of a plan, except fields in `known`, which have memory.
+    """Check that the devices can hold the fields of a plan. Fields in `known` already have memory.
 
     All ranks must complete this check before any rank allocates memory, because ranks may share devices.
 
@@ -65,7 +65,7 @@ Place = tuple[int, ...]
 
 
 def assembled_pieces(pieces: Iterable[tuple[Place, NDArray[Any]]], shape: Place, dtype: str) -> NDArray[Any]:
-    """Return an array that contains pieces at their first indices, and zeros elsewhere."""
+    """Return an array that contains each piece at the index of its first point, and zeros elsewhere."""
     result = np.zeros(shape, dtype)
     for origin, piece in pieces:
         result[tuple(map(slice, origin, map(add, origin, piece.shape)))] = piece
@@ -170,7 +170,7 @@ class FieldStore:
         self.share(names)
 
     def _allocated(self, fields: tuple[FieldInfo, ...], plan: RankPlan) -> list[str]:
-        """Allocate storages, and return the names of the new storages. They are the same on all ranks."""
+        """Allocate storages, and return the names of the new storages. The names are equal on all ranks."""
         for info in fields:
             base = info.name.removesuffix("'")
             old_widths = self._halos.get(base, info.halo)
@@ -370,8 +370,8 @@ class FieldStore:
             ]
 
     @contextmanager
-    def writing_cost(self, field: Field) -> Iterator[list[tuple[Place, NDArray[Any]]]]:
-        """Yield writable pieces as in `pieces`. Changes take effect at the end of the with block."""
+    def writable(self, field: Field) -> Iterator[list[tuple[Place, NDArray[Any]]]]:
+        """Yield the pieces of a field, but writable. Changes take effect at the end of the with block."""
         with self.host_access(self.of(field)) as storages:
             yield self._placed(storages)
 
@@ -393,7 +393,7 @@ class FieldStore:
                     piece[...] = value
 
     def active(self, n: int, storage: Any) -> Iterator[tuple[Place, Place]]:
-        """Yield boxes of the points in active blocks in the n-th subdomain of this rank, in local indices."""
+        """Yield boxes, in local indices, of those points of the n-th subdomain that lie in active blocks."""
         ndim = self.domain.grid.ndim
         points = tuple(storage.shape)[3 - ndim :]
         if self.blocks is None:
@@ -414,7 +414,7 @@ class FieldStore:
         ]
 
     def _pieces(self, storages: Sequence[Any]) -> list[tuple[tuple[int, Place], NDArray[Any]]]:
-        """Return boxes of the points in active blocks: local subdomain index, local first index, and view."""
+        """Return boxes of points in active blocks, each with local subdomain index, first index and view."""
         return [
             ((n, lo), self.interior(storage)[tuple(map(slice, lo, hi))])
             for n, storage in enumerate(storages)

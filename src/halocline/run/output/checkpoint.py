@@ -1,4 +1,7 @@
-"""Checkpoints of a run: stores with a single time. A pointer file names the newest complete checkpoint."""
+"""Checkpoints of a run: stores that contain the state at a single simulated time.
+
+A pointer file names the newest complete checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,9 @@ _own_runs: set[str] = set()
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Checkpoints of a run, from which the run can restart on any number of ranks with identical bits.
+    """Checkpoints of a run, from which the run can restart on any number of ranks.
+
+    The results of the restarted run are bit-for-bit identical to those of an uninterrupted run.
 
     Parameters
     ----------
@@ -187,8 +192,9 @@ class Checkpoints(RunStore):
             foreign = self._foreign_checkpoints()
             if foreign and not self.declaration.overwrite:
                 raise InputError(
-                    f"{self.path} holds checkpoints of another run, the newest {foreign[-1].name}. Restart "
-                    "from it (--resume), choose another folder, or overwrite it (--overwrite)."
+                    f"{self.path} holds checkpoints of another run; the newest is {foreign[-1].name}. "
+                    "Restart from this checkpoint (--resume), choose another folder, or overwrite the "
+                    "checkpoints (--overwrite)."
                 )
 
     def _foreign_checkpoints(self) -> list[Path]:
@@ -201,8 +207,8 @@ class Checkpoints(RunStore):
         """Prepare the folder before the run computes anything.
 
         Checkpoints of other processes are removed. Checkpoints of earlier runs of this process are kept until
-        the first checkpoint of this run is complete. Until then, the newest of them remains the newest
-        checkpoint of the folder.
+        the first checkpoint of this run is complete. Until then, the newest checkpoint of the earlier runs
+        remains the newest checkpoint of the folder.
 
         If the run was resumed from a checkpoint of this folder, this checkpoint becomes the newest. The run
         then removes output of later steps.
@@ -347,7 +353,10 @@ class Checkpoints(RunStore):
         self.finish()
 
     def _missing(self) -> list[tuple[OutputStore, int]]:
-        """Return each output that lacks rows before the checkpoint on disk, with the number of these rows."""
+        """Return each output whose rows before the checkpoint are not all on disk.
+
+        Each item also contains the number of rows before the checkpoint.
+        """
         counts = zip(self.outputs, self._rows, strict=False)
         return [(output, count) for output, count in counts if output.synced < count]
 

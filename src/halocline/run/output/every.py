@@ -19,7 +19,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d)")
 
 
 def wall_clock(name: str, text: str, alternative: str = "") -> float:
-    """Return the seconds of a text such as "30 min" or "11 h 50 min".
+    """Return the number of seconds for a text such as "30 min" or "11 h 50 min".
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def wall_clock(name: str, text: str, alternative: str = "") -> float:
 
 @dataclass(frozen=True, repr=False)
 class Every:
-    """Interval in steps, simulated time or wall-clock time. At most one of the three is set.
+    """Interval in steps, simulated time or wall-clock time. At most one of the attributes is set.
 
     Attributes
     ----------

@@ -87,8 +87,8 @@ class Ledger:
         restart.check(saved, session)
         if saved.facts["version"] != __version__ and self.comm.rank == 0:
             log.warning(
-                "checkpoint %s was written by version %s of Halocline, but this is version %s: bits are "
-                "identical only with the same version",
+                "checkpoint %s was written by version %s of Halocline, but this is version %s: results are "
+                "bit-for-bit identical only with the same version",
                 saved.folder, saved.facts["version"], __version__,
             )  # fmt: skip
         changes = restart.changed_parameters(saved, parameters, change)
@@ -111,7 +111,7 @@ class Ledger:
         checkpoint: Checkpoint | None = None,
         extra_facts: Callable[[], Mapping[str, Any]] | None = None,
     ) -> RunFiles:
-        """Return the files of a run after a check. Change nothing on disk.
+        """Check the declared files of a run, and return them. Change nothing on disk.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ def _check_disjoint(paths: Sequence[str | Path]) -> None:
 
 
 def _check_every(label: str, interval: object, session: Session) -> None:
-    """Raise InputError for an interval of simulated time in a program without time; warn of integers."""
+    """Raise InputError for an interval of simulated time in a program without time; warn of an integer."""
     if interval is not None and Every.parse("every", interval).time is not None and not session.has_time_step:
         raise InputError(
             f"{label}: every={interval!r} is a simulated time, but this program has no time. Use a "
@@ -244,13 +244,13 @@ def _check_every(label: str, interval: object, session: Session) -> None:
 
 
 def add_rows(recorded: Sequence[tuple[OutputStore, Recorded]], history: NDArray[Any]) -> None:
-    """Append rows of numbers that the steps have computed to the outputs.
+    """Append to the outputs the rows of numbers that the steps have computed.
 
     Parameters
     ----------
     recorded : sequence of (OutputStore, Recorded)
     history : array (steps, 2 + numbers of all outputs)
-        Time and step, and the numbers in the order of the outputs.
+        One row per recorded step: time, step, and the numbers in the order of the outputs.
     """
     column = 2
     for store, numbers in recorded:
@@ -321,7 +321,10 @@ class RunFiles:
 
     @property
     def recorded(self) -> list[tuple[OutputStore, Recorded]]:
-        """Outputs without fields, each with its numbers. Steps can compute these numbers."""
+        """Outputs whose numbers the steps can compute, each with these numbers.
+
+        These outputs contain only numbers, at an interval of steps.
+        """
         return [(output, r) for output in self.outputs if (r := output.recorded) is not None]
 
     @property

@@ -1,4 +1,4 @@
-"""Declaration of the output of a run, and statistics over time that steps accumulate."""
+"""Declaration of the output of a run, and statistics over time, accumulated step by step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from halocline.run.fields.regions import Region, Whole
 from halocline.run.output.every import Every
 from halocline.words import short_repr
 
-PREFIX = STATISTIC  # prefix of the names of statistics fields, which fields of users cannot have
+PREFIX = STATISTIC  # prefix of the names of statistics fields; names of user fields cannot begin with it
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def time_variance(expression: Any) -> Statistic:
     Returns
     -------
     Statistic
-        Declaration for `halocline.Output`. The unit of the statistic is the square of that of the expression.
+        Declaration for `halocline.Output`. The statistic has the squared unit of the expression.
     """
     return Statistic("variance", expression)
 
@@ -132,11 +132,12 @@ class Statistics:
     Attributes
     ----------
     fields : list of Field
-        State of the run.
+        Fields in which the steps accumulate the statistics.
     weight : Scalar
-        Accumulated time, or number of steps; 0 at the start of a window.
+        Accumulated weight: simulated time, or number of steps if the program has no time step; 0 at
+        the start of a window.
     values : dict of str to Expr
-        Values to write.
+        Expressions of the values to write, by name of the array.
     """
 
     def __init__(self, grid: Grid, owner: str, statistics: Mapping[str, Statistic]) -> None:
@@ -275,8 +276,8 @@ class Output:
         for name, unit in self.units.items():
             if not (isinstance(name, str) and isinstance(unit, str)):
                 raise InputError(
-                    f'units has {name!r}: {unit!r}; expected texts on both sides, such as {{"T": "K"}}. Use '
-                    '"1" for a number without a unit.'
+                    f"units has the entry {name!r}: {unit!r}; expected strings as key and value, such as "
+                    '{"T": "K"}. Use "1" for a number without a unit.'
                 )
         if not isinstance(plain(self.overwrite), bool):
             raise InputError(f"overwrite is {short_repr(self.overwrite)}; expected True or False")

@@ -62,7 +62,7 @@ class OutputContents:
     Attributes
     ----------
     specs : dict of str to ArraySpec
-        All arrays, with zero rows.
+        Descriptions of all arrays, with zero rows.
     parts : dict of str to Part
         Arrays of field points.
     columns : dict of str to ArraySpec
@@ -70,7 +70,7 @@ class OutputContents:
     number_bytes : int
         Bytes of the numbers of one row.
     statistics : Statistics or None
-        Statistics over time, which steps accumulate.
+        Statistics over time, accumulated step by step.
     narrows : bool
         True if the store has a lower precision than the computation for some values.
     """
@@ -260,7 +260,7 @@ class OutputContents:
         means : sequence of str
             CF cell methods of averages along axes.
         *coordinates : str
-            Names of coordinates that differ from the names of the axes.
+            Names of coordinate arrays that are not named after an axis of the array.
         """
         methods = [*([] if kind is None else [f"time: {CELL_METHODS[kind]}"]), *means]
         cell_methods = {"cell_methods": " ".join(methods)} if methods else {}
@@ -338,7 +338,7 @@ class OutputContents:
         return np.concatenate([numbers[name] for name in self.columns])  # type: ignore[return-value]
 
     def coordinates(self) -> dict[str, tuple[ArraySpec, NDArray[Any]]]:
-        """Return the coordinates of all points by dimension, and those of single points by axis."""
+        """Return the coordinate arrays by name: one per dimension, or for single points one per axis."""
         along = POINT if isinstance(self.region, Points) else None
         return {
             name: coordinate(self.grid, axis, line, along or name, self._units(AXES[axis]))
@@ -363,7 +363,7 @@ def _text(content: Expr | Field | Statistic) -> str:
 
 
 def _average(f: Field, block: int) -> Expr:
-    """Return the average over a block of cells that begins at this cell, axis by axis."""
+    """Return the average over a block of cells that begins at this cell, computed axis by axis."""
     ndim, values = f.grid.ndim, f
     for axis in range(ndim):
         offsets = [tuple(n if a == axis else 0 for a in range(ndim)) for n in range(block)]
@@ -463,7 +463,7 @@ class OutputStore(RunStore):
         Raises
         ------
         InputError
-            The path contains something else, or the output is damaged.
+            The path contains data other than output of this run, or the output is damaged.
         RunError
             This process is a fork of a process that has written stores.
         """
@@ -524,7 +524,7 @@ class OutputStore(RunStore):
 
     @property
     def recorded(self) -> Recorded | None:
-        """Numbers that steps can compute for this output. None if not all of its arrays are numbers."""
+        """Numbers that steps can compute. None unless all arrays are numbers and the interval is in steps."""
         numbers = self.contents.numbers
         if self.every.steps is None or numbers is None:
             return None
@@ -594,14 +594,14 @@ class OutputStore(RunStore):
                 with self.comm.agreement(f"write output {self.path}"):
                     self.writer.finish()
             except RunError:
-                with suppress(RunError):  # the first error counts
+                with suppress(RunError):  # the first error is raised
                     self._commit_complete()
                 self._rows, self.count = [], self.committed
                 raise
             self._commit_complete()
 
     def _commit_complete(self) -> None:
-        """Publish each row whose chunks, and the chunks of all earlier rows, are on disk on all ranks."""
+        """Publish all rows before the first row of which a rank has not yet written all chunks."""
         first_open = self.writer.first_open
         complete = -self.comm.most(-(self.count if first_open is None else first_open))
         if complete <= self.committed:

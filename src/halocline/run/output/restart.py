@@ -61,7 +61,7 @@ class Saved:
         self.folder = folder
         self.facts = facts_of(folder)
         if self.facts.get("kind") != KIND:
-            kind = "output" if self.facts else "no store of Halocline"
+            kind = "an output store" if self.facts else "not a store of Halocline"
             raise InputError(f"{folder} is {kind}; expected a checkpoint, or a folder of checkpoints")
         version = self.facts.get("format")
         if version != FORMAT:
@@ -79,7 +79,7 @@ class Saved:
     def check_arrays(self) -> None:
         """Raise InputError if a field of the checkpoint lacks chunks or its metadata are damaged.
 
-        One rank checks for all. The other ranks open the arrays without a check.
+        One rank makes this check for all ranks. The other ranks open the arrays without a check.
         """
         store = Store(self.folder)
         for name in self.facts["fields"]:
@@ -102,7 +102,7 @@ class Saved:
         """
         with store.domain.comm.agreement(f"read field {field.name!r}"):
             array = arrays.read(self.folder / field.name)
-            with store.writing_cost(field) as pieces:
+            with store.writable(field) as pieces:
                 # one additional thread, because one thread waits for the disk
                 read_pieces(array, pieces, store.domain.threads + 1)
         if checksum(store, field) != self.facts["fields"][field.name]["checksum"]:
@@ -208,7 +208,7 @@ def _list_others(path: Path) -> str:
 
 
 def folders(path: Path, *, complete: bool = False) -> list[Path]:
-    """Return the checkpoints in a folder, sorted by step and age. `complete` excludes incomplete ones."""
+    """Return the checkpoints in a folder, sorted by step and age; if `complete`, only complete ones."""
     entries = []
     for folder in path.glob("step-*") if path.is_dir() else ():
         with contextlib.suppress(FileNotFoundError):  # another process may remove the folder
@@ -308,12 +308,12 @@ def changed_parameters(
 
 
 def _fields(saved: Saved) -> dict[str, dict[str, str]]:
-    """Return the fields of a checkpoint, except those of statistics, which outputs load."""
+    """Return the fields of a checkpoint without statistics fields, because outputs load statistics."""
     return {n: d for n, d in saved.facts["fields"].items() if not n.startswith(PREFIX)}
 
 
 def load_state(session: Session, saved: Saved, changes: Mapping[str, tuple[float, float]]) -> None:
-    """Set a session to the state of a checkpoint, except for changed parameters. All ranks take part."""
+    """Set a session to the state of a checkpoint, except for changed parameters; collective."""
     grid = session.fields.grid
     store = session.fields.store
     fields = [grid.fields[name] for name in _fields(saved)]

@@ -58,8 +58,8 @@ class Part:
         Parameters
         ----------
         growing : sequence of str
-            Time dimension of the array, which precedes the spatial dimensions. Empty for an array at one
-            time.
+            Time dimension of the array, which precedes the spatial dimensions. Empty for an array without
+            a time dimension.
         dtype : str, optional
             Type of the values on disk; by default that of the field.
         """
@@ -123,7 +123,7 @@ class RunStore:
         if ranks is None:
             self.writer = Writer(partial(attach, threads=context(io_threads)))
         else:
-            # no limit of pending bytes, because a sent chunk releases its memory
+            # no limit of pending bytes, because the memory of a chunk is freed once the chunk is sent
             self.writer = Writer(partial(RemoteArray, ranks), math.inf)
         self._seconds = 0.0
         self._targets: dict[str, Any] = {}  # arrays of parts

@@ -24,7 +24,7 @@ _NOT_THE_USERS = tuple(
 
 
 def exit_code(error: BaseException) -> int:
-    """Return the exit status for an exception: 130 for Ctrl-C, `exit_status` of our errors, else 1."""
+    """Return the exit status: `exit_status` of an error of Halocline, 130 after Ctrl-C, else 1."""
     if isinstance(error, (HaloclineError, Terminated)):
         return error.exit_status
     return 130 if isinstance(error, KeyboardInterrupt) else 1
@@ -90,7 +90,7 @@ def pack(error: BaseException) -> bytes:
     text = describe(error)
     try:
         packed = pickle.dumps((error, text))
-        pickle.loads(packed)  # fails if the constructor of the exception has other arguments
+        pickle.loads(packed)  # fails if the constructor does not accept the pickled arguments
     except Exception:
         packed = pickle.dumps((RunError(f"{type(error).__name__}: {error}"), text))
     return packed

@@ -165,10 +165,10 @@ def launch(
     ranks += io_ranks
     parent = launcher()
     if parent is not None and parent.size != 1:  # a shell that `srun --pty` started may start ranks
-        size = "some" if parent.size is None else parent.size
+        size = "several" if parent.size is None else parent.size
         raise InputError(
             f"cannot start {ranks} ranks from inside a run: a launcher ({parent.name}) started this process "
-            f"as one of {size}. Leave --ranks out: the command uses the ranks of the launcher."
+            f"as one of {size} processes. Leave --ranks out: the command uses the ranks of the launcher."
         )
     program = mpiexec()
     check_stacks(1)  # with too small a stack, mpiexec and ranks end without a message
@@ -325,8 +325,9 @@ class Ranks:
     name : str
         Name of the socket in the abstract namespace of Linux.
     dead : (str, str) or None
-        Number and process ID of the first rank whose connection closed without "end". mpiexec then kills the
-        other ranks, and does not report which rank ended first. The kernel keeps the order of these events.
+        Number and process ID of the first rank whose connection closed without the line "end". mpiexec then
+        kills the other ranks, and does not report which rank ended first. The kernel keeps the order of these
+        events.
     processes : set of str
         Process IDs of the ranks that have sent their number. Ranks of other nodes cannot connect.
     last_words : (int, str) or None
@@ -374,8 +375,8 @@ class Ranks:
         connection = self._server.accept()[0]
         connection.setblocking(False)
         self._open[connection.fileno()] = (connection, bytearray())
-        # Edge-triggered: a poll lists a connection again only for a new event, behind those with earlier
-        # events.
+        # Edge-triggered: a poll lists a connection again only for a new event, behind the connections with
+        # earlier events.
         self._events.register(connection, select.EPOLLIN | select.EPOLLET)
 
     def _read(self, number: int) -> bool:

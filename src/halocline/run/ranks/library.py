@@ -62,7 +62,7 @@ def environment_without_launcher(environment: Mapping[str, str]) -> dict[str, st
 
 @dataclass(frozen=True)
 class Launcher:
-    """Program that started this process as one of several.
+    """Program that started this process as one of several processes.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def check_library(native_library: str, mpi4py_library: str) -> None:
     if os.path.realpath(native_library) != os.path.realpath(mpi4py_library):
         raise RunError(
             f"native code uses the MPI library {os.path.realpath(native_library)}, but mpi4py uses "
-            f"{os.path.realpath(mpi4py_library)}, but both must use the same library. Build both against "
+            f"{os.path.realpath(mpi4py_library)}. Both must use the same library. Build both against "
             "the same MPI: with its mpicc first on PATH, pip install --force-reinstall --no-cache-dir "
             "--no-binary mpi4py mpi4py, then rebuild Halocline"
         )
@@ -200,7 +200,7 @@ def mpiexec(library: Path | None = None) -> Path:
     Raises
     ------
     RunError
-        No mpiexec is installed, or only one of another MPI.
+        No mpiexec is installed, or only the mpiexec of another MPI library.
     """
     library = Path(native().mpi_library()) if library is None else library
     kind = kind_of(library.name)

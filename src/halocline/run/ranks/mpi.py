@@ -126,7 +126,7 @@ def from_user(comm: Any) -> Communicator:
     """Return the `Communicator` for a user's mpi4py communicator; all its ranks must call the function.
 
     Derived communicators are stored with the user's communicator and freed with it. Therefore the user must
-    not free it while Halocline uses it.
+    not free this communicator while Halocline uses it.
     """
     MPI = initialised_mpi()
     if not isinstance(comm, MPI.Intracomm):

@@ -16,7 +16,7 @@ from halocline.words import short_repr
 @accept_earlier_names(RENAMED)
 @dataclass(frozen=True)
 class Check:
-    """Number of a finished run with its bounds.
+    """Comparison of a number from a finished run with bounds.
 
     Parameters
     ----------
@@ -27,7 +27,8 @@ class Check:
     about : str
         Description of the comparison.
     compared : bool
-        False if there is no reference. Then `about` gives the reason; see `not_compared`.
+        False if the value is not compared, because there is no reference. In this case, `about` gives the
+        reason; see `not_compared`.
 
     Raises
     ------

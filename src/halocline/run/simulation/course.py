@@ -35,9 +35,9 @@ log = logging.getLogger("halocline")
 
 # Time reserved at the end of a run, as a multiple of the duration of the longest checkpoint.
 WRITES = 3.0
-# Seconds until readers see a new row, and until a run first checks for a complete checkpoint.
+# Seconds until readers see a new row, and until a run first checks whether a checkpoint is complete.
 PUBLISH = 1.0
-# Interval of an event that occurs only at the end.
+# Interval of an event that occurs only at the end of the run.
 NEVER = Every()
 # Maximum number of steps recorded without a pause.
 MOST_ROWS = 1 << 16
@@ -125,8 +125,8 @@ class Requests:
         Parameters
         ----------
         next_pause : callable
-            Function that returns the due time of the next event on rank 0's monotonic clock; None for a run
-            without such events. Called from another thread.
+            Function that returns the time of the next pause on rank 0's monotonic clock. It returns None for
+            a run without files and without events of wall-clock time. Called from another thread.
         """
         is_needed = self.checkpoints is not None or (self.comm.rank == 0 and next_pause() is not None)
         request = partial(self._request_pause, next_pause)
@@ -170,18 +170,18 @@ class Requests:
 class Occasion:
     """Recurring event of a run.
 
-    An event of simulated time or steps occurs at integer multiples of its interval, even if the run was
-    stopped and resumed. An event of wall-clock time occurs when its interval has elapsed since the previous
-    event.
+    If the interval is a simulated time or a number of steps, the event occurs at integer multiples of the
+    interval. This also holds if the run was stopped and resumed. If the interval is a wall-clock time, the
+    event occurs when this time has elapsed since the previous event.
 
     Parameters
     ----------
     every : Every
     act : callable
-        Action, on all ranks.
+        Function that performs the action of the event. All ranks call this function.
     exact : bool
-        True to shorten steps so that they end at the multiples. Otherwise the event follows the first step
-        that reaches a multiple.
+        True to shorten steps so that they end at the multiples of the interval. Otherwise the event follows
+        the first step that reaches a multiple.
     recorded : OutputStore, optional
         Output to which the steps themselves add rows. The event then occurs only if the steps have not added
         the row that is due.
@@ -213,7 +213,7 @@ class Occasion:
         Raises
         ------
         InputError
-            The interval is too short for steps that end at its multiples up to `until`.
+            With `exact`, steps as short as the interval may not change the time.
         """
         if self.exact and self.every.time is not None:
             shortest = clock.shortest_step(until)
@@ -339,7 +339,7 @@ class Course:
         self.session, self.stores = session, files.stores
         self.outputs, self.checkpoints = files.outputs, files.checkpoints
         self.occasions: list[Occasion] = []
-        self._saving: Occasion | None = None  # event of checkpoints
+        self._saving: Occasion | None = None  # event that writes checkpoints
         self._in_callback = False
         self.comm = comm = session.fields.domain.comm
         self.requests = Requests(comm, lambda: session.prepared.native_engine, self.checkpoints)
@@ -370,7 +370,7 @@ class Course:
         self.occasions.append(Occasion(every, act, read_clock=self._read_clock, **options))
 
     def _next_pause(self) -> float | None:
-        """Return the due time of the next pause on rank 0's clock; None for a run without such pauses."""
+        """Return the time of the next pause on rank 0's clock; None without files and wall-clock events."""
         dues = [self._publish_due] if self.stores else []
         return min(
             dues + [event.due for event in self._all_occasions if event.every.seconds is not None],
@@ -419,7 +419,7 @@ class Course:
 
     @contextmanager
     def _request_handling(self) -> Iterator[None]:
-        """Handle stop requests by pauses of the engine during the block; save files if the run fails."""
+        """Pause the engine for stop requests during the block, and finish the files if the run fails."""
         # With checkpoints, a signal is a request that takes effect after a complete step.
         signals = stop_on_signals() if self.checkpoints is None else note_signals((*STOPPING, signal.SIGUSR1))
         with signals, self.requests.listen(self._next_pause):
@@ -446,7 +446,7 @@ class Course:
         self._patience = PUBLISH
 
     def _publish(self) -> None:
-        """Publish rows to readers, and mark a complete checkpoint as the newest, if this is due."""
+        """Publish rows to readers, and mark a complete checkpoint as the newest, if a publication is due."""
         if self._publish_due < math.inf and self._publish_due <= self._read_clock():
             self._publish_due = math.inf
             for store in self.stores:
@@ -476,7 +476,7 @@ class Course:
         for store in self.stores:
             try:
                 store.finish()
-            except HaloclineError as error:  # on all ranks; the first error counts
+            except HaloclineError as error:  # on all ranks; the run raises the first error
                 if self.comm.rank == 0:
                     log.warning("%s", error)
 

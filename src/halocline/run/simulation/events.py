@@ -1,4 +1,4 @@
-"""Events that a program counts, such as cells where a floor acted."""
+"""Events that a program counts, such as the use of a pressure floor in a cell."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Event:
     scalar : str
         Prefix of the names of the scalars.
     about : str
-        Effect on the result.
+        Effect of the event on the result.
     warn_above : float
         Fraction of all cell updates above which a run warns; 0 for never.
 

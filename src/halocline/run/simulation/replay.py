@@ -27,8 +27,9 @@ from halocline.run.memory import contents
 IN_MEMORY = 1 << 26  # maximum bytes of a rank's copy in memory; larger copies use a temporary file
 LARGEST = 3  # number of terms in the message if all terms are finite
 INSTEAD = (
-    "the first such step and its terms are unknown, because no copy of the fields could be stored "
-    "({reason}). Run again with --every 1, with fewer cells, or with TMPDIR on a disk with more space."
+    "the first step that produced a non-finite value, and its terms, are unknown, because no copy of the "
+    "fields could be stored ({reason}). Run again with --every 1, with fewer cells, or with TMPDIR on a disk "
+    "with more space."
 )
 
 
@@ -41,8 +42,8 @@ class FailureReplay:
     ----------
     session : Session
     terms : callable
-        Function that returns the terms of time derivatives by field and name. Its arguments are bound by
-        name.
+        Function that returns the terms of the time derivatives, by field and name of the term. The arguments
+        of the function are bound by name.
     order : int
         Order of accuracy of the differences.
 
@@ -71,7 +72,7 @@ class FailureReplay:
     # --- copy of the state ---
 
     def keep(self, until: float) -> None:
-        """Copy the state of the session, which runs to the time `until`."""
+        """Copy the current state of the run, which ends at the time `until`."""
         if self.reason:
             return
         self._until, self._values = until, dict(self.session.fields.values)
@@ -116,7 +117,7 @@ class FailureReplay:
             with self.store.domain.comm.agreement("read the copy of the fields"):
                 self._file.seek(0)
                 for f in self._copied:
-                    with self.store.writing_cost(f) as pieces:
+                    with self.store.writable(f) as pieces:
                         for _, view in pieces:
                             view[...] = np.load(self._file)
         self.fields.values.clear()
@@ -181,7 +182,7 @@ class FailureReplay:
         return None
 
     def explained_at(self, error: InputError) -> HaloclineError:
-        """Return an error about a value that the user set, with the terms that are not finite in its cell."""
+        """Return the error for a non-finite value set by the user, with the non-finite terms in its cell."""
         assert error.place is not None
         cell = error.place[1]
         sizes = self._sizes(lambda e: value(e, cell))
@@ -191,14 +192,14 @@ class FailureReplay:
         )
 
     def _with_terms(self, error: HaloclineError, when: str) -> HaloclineError:
-        """Return the error with the terms of the current state, if there is memory to compute them."""
+        """Return the error with the terms of the current state, if the memory suffices for the terms."""
         try:
             return error.explained(self._describe_terms(when))
         except RunError:
             return error
 
     def _describe_terms(self, when: str) -> str:
-        """Return a text of the non-finite terms of the current state, or of its largest terms."""
+        """Return a text with the non-finite terms of the current state, or otherwise the largest terms."""
         sizes = self._sizes(lambda e: greatest(magnitude(e)))
         nonfinite = [term for term, size in sizes.items() if not math.isfinite(size)]
         if nonfinite:
@@ -209,7 +210,7 @@ class FailureReplay:
         return size_texts and f"largest terms {when}: {size_texts}"
 
     def _place(self, term: str) -> str:
-        """Return a text of the first cell in which a term is not finite, with the fields in this cell."""
+        """Return a text with the first cell in which a term is not finite, and the field values there."""
         program = Program("place")
         with trace.order(self.order), trace.tracing(program):
             terms = self._terms(program)
@@ -232,7 +233,7 @@ class FailureReplay:
         return f"{term} is not finite at cell {cell}, where {values}"
 
     def _sizes(self, reduced: Callable[[Expr], Expr]) -> dict[str, float]:
-        """Return `reduced` of each term of the time derivatives, by name, such as "viscosity of u_x"."""
+        """Return the value of `reduced` for each term, by the name of the term ("viscosity of u_x")."""
         program = Program("terms")
         with trace.order(self.order), trace.tracing(program):
             terms = self._terms(program)
@@ -244,7 +245,7 @@ class FailureReplay:
         return {name: scalars[internal_name(f"term{number}")] for number, name in enumerate(terms)}
 
     def _terms(self, program: Program) -> dict[str, tuple[Field, Expr]]:
-        """Return the terms by name, each with the field of its time derivative."""
+        """Return each term by name, with the field whose time derivative contains the term."""
         names = {name: program.parameter(name) for name in ("t", "dt", "step", *self.fields.parameters)}
         terms_of_fields = trace.call(self.terms, **bind(self.terms, self.fields.grid, names))
         named_terms: dict[str, tuple[Field, Expr]] = {}

@@ -43,7 +43,8 @@ class Script:
         True if the file calls ``cells`` or ``setting`` of Halocline. These calls then declare the parameters,
         and `names` is empty.
     default_cells : list of tuple of int
-        Literal arguments of the first ``cells`` call, the default first; empty if there are none.
+        Grid shapes in the first ``cells`` call, the default shape first; empty if an argument is not a
+        literal, or if there is no such call.
     about : str
         First line of the docstring.
     origin : str
@@ -54,7 +55,7 @@ class Script:
 
     def __init__(self, file: Path) -> None:
         if not file.is_file():
-            raise InputError(f"there is no file {file}" if not file.exists() else f"{file} is no file")
+            raise InputError(f"there is no file {file}" if not file.exists() else f"{file} is not a file")
         self.file = file
         self._tree = ast.parse(file.read_bytes(), str(file))
         self.names: dict[str, Value] = {}
@@ -88,7 +89,7 @@ class Script:
                     self.names[name] = ast.literal_eval(value)
 
     def values(self, texts: Mapping[str, str]) -> dict[str, Value]:
-        """Return the values of `texts`, each converted to the type that its name has in the file.
+        """Return each text of `texts` by name, converted to the type of the value that the file sets.
 
         Raises
         ------
@@ -110,7 +111,8 @@ class Script:
             except ValueError:
                 expected = "a whole number" if kind is int else "a number"
                 raise InputError(
-                    f"{name} is {text}; expected {expected}: {self.file} has {name} = {self.names[name]}"
+                    f"{name} is {text}; expected {expected}, because {self.file} sets {name} = "
+                    f"{self.names[name]}"
                 ) from None
         return values
 

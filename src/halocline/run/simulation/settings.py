@@ -1,4 +1,4 @@
-"""Settings of a problem file: parameters and cells that the command line can replace."""
+"""Settings of a problem file: parameters and numbers of cells that the command line can replace."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Setting:
         Unit in terms of the problem's units of length, time, mass and temperature; "1" for a pure number or a
         word.
     about : str
-        Meaning.
+        Meaning of the parameter.
     minimum, above, maximum, below : float, optional
         Bounds of the number, inclusive (`minimum`, `maximum`) or exclusive (`above`, `below`).
     whole : bool
@@ -73,7 +73,9 @@ class Setting:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, as_number(getattr(self, name), f"{name} of a setting"))
         if not isinstance(self.whole, bool):
-            raise InputError(f"argument whole={short_repr(self.whole)} of hc.setting; expected True or False")
+            raise InputError(
+                f"argument whole of hc.setting is {short_repr(self.whole)}; expected True or False"
+            )
         object.__setattr__(self, "words", as_texts(self.words, "words of a setting"))
 
     @property
@@ -154,7 +156,7 @@ class Settings:
     replacements : mapping of str to float or str
         Values that replace defaults.
     n : sequence of int, optional
-        Cells along the first axis, or along each axis.
+        Number of cells along the first axis, or along each axis.
     dim : int, optional
         Number of axes.
 
@@ -191,7 +193,7 @@ class Settings:
             POINTS.check("n", number)
         if dim is not None and (isinstance(dim, bool) or dim not in by_axes):
             known = " or ".join(map(str, by_axes))
-            raise InputError(f"dim is {dim}; expected {known}, the axes that this problem can have")
+            raise InputError(f"dim is {dim}; expected {known}, the number of axes that this problem supports")
         default = sizes[0] if dim is None else by_axes[dim]
         if n is None:
             return default
@@ -201,7 +203,7 @@ class Settings:
         if len(n) != 1:
             several = " or ".join(map(str, counts))
             raise InputError(
-                f"n is {','.join(map(str, n))}; expected one number, or {several}, one for each axis"
+                f"n is {','.join(map(str, n))}; expected one number, or as many numbers as axes: {several}"
             )
         return tuple(max(1, n[0] * size // default[0]) for size in default)
 
@@ -229,7 +231,7 @@ def active(settings: Settings) -> Iterator[None]:
 def setting(name: str, default: float | str | Setting, unit: str = "1", about: str = "", **range: Any) -> Any:
     """Declare a parameter of the problem in this file, and return its value.
 
-    ``halocline run FILE --set NAME=VALUE`` replaces the value. If the file runs by ``python``, the default
+    ``halocline run FILE --set NAME=VALUE`` replaces the value. If ``python`` runs the file, the default
     applies.
 
     Parameters
@@ -303,5 +305,5 @@ def _checked_shape(shape: Any) -> tuple[int, ...]:
     """Return the default number of cells along each axis, after a check."""
     if not is_sequence(shape):
         raise InputError(f"cells are {short_repr(shape)}; expected a number for each axis, such as (64, 64)")
-    AXES.check("number of axes of cells", len(shape))
+    AXES.check("number of axes in hc.cells", len(shape))
     return tuple(POINTS.check("cells along an axis", number) for number in shape)

@@ -57,7 +57,7 @@ class Simulation(Fields):
     ----------
     grid : Grid
     function : callable or program
-        Equations: a plain function that returns the time derivatives by field,
+        Equations: a plain function that returns the time derivatives by field, such as
         ``{T: kappa * hc.laplacian(T)}``, or a function decorated with ``@hc.program`` that defines a complete
         step. The arguments of a plain function are bound by name to fields, vectors, parameters, t and dt.
     parameters : mapping of str to float
@@ -67,24 +67,26 @@ class Simulation(Fields):
         Scheme, such as ``hc.RK3()`` or ``hc.Euler()``; required for a plain function.
     dt : float, or callable, optional
         Time step; required for a plain function. A callable is traced like the equations and may reduce
-        fields, ``lambda u: 0.4 * hc.min(dx / abs(u))``.
+        fields, as in ``lambda u: 0.4 * hc.min(dx / abs(u))``.
     time_step : {"exact", "delayed"}
         Evaluation of a time step that is computed by a reduction of fields. "exact": each step reduces the
         fields at its start, and all ranks wait for the result. "delayed": each step uses the reduction of the
         fields at the start of the previous step. This reduction overlaps with computation (Mendygral et al.
-        2017, Section 4.1.1). A delayed time step needs a safety margin for the changes during one step. The
-        first step after fields or parameters were set is exact.
+        2017, Section 4.1.1). A delayed time step needs a safety margin, because the fields change during one
+        step. The first step after fields or parameters were set is exact.
     order : int
         Order of accuracy of differences.
     after_step : callable, optional
-        Statements at the end of each step, traced like a program: ``lambda p: p.set(p - hc.value(p, c))``.
-        ``hc.stop(condition, reason)`` in these statements ends the run.
+        Function with the statements at the end of each step, traced like a program, such as
+        ``lambda p: p.set(p - hc.value(p, c))``. ``hc.stop(condition, reason)`` in these statements ends the
+        run.
     terms : callable, optional
-        Terms of the time derivatives by field and name, ``{T: {"conduction": kappa * hc.laplacian(T)}}``. The
-        arguments are those of the equations. If `terms` is given, a run that produces a non-finite value
-        reports the first step with such a value, and the terms that caused it. For this report, all fields
-        are copied at each check. A run also begins with a copy if fields were set or read since the last
-        check. The copy is stored in memory up to 64 MiB per rank, otherwise in a temporary file.
+        Function that returns the terms of the time derivatives by field and name, such as
+        ``{T: {"conduction": kappa * hc.laplacian(T)}}``. The arguments are bound by name, like the arguments
+        of the equations. If `terms` is given, a run that produces a non-finite value reports the first step
+        with such a value, and the terms that caused it. For this report, all fields are copied at each check.
+        A run also begins with a copy if fields were set or read since the last check. The copy is stored in
+        memory up to 64 MiB per rank, otherwise in a temporary file.
     communicator : mpi4py communicator, optional
         Communicator of the simulation. By default, it contains all ranks that the launcher started. The
         communicator must outlive the simulation.
@@ -183,7 +185,7 @@ class Simulation(Fields):
         observers.notify_created(self)
         if self._stepping.constant_dt is not None:
             self.values[CONSTANT_STEP] = self.declared_parameters[restart.DT] = self._stepping.constant_dt
-        # A weak reference, so that the last reference of the user's code frees the memory of the simulation.
+        # A weak reference: the memory of the simulation is freed when user code drops its last reference.
         self._session = Session(proxy(self), self._stepping)
         _ = self._session.identity  # computed once here instead of during a run with checkpoints
         self.replay = None if terms is None else FailureReplay(self._session, terms, order)
@@ -231,11 +233,11 @@ class Simulation(Fields):
         self._session.replace(prepare_schedule(self.store, schedule, self.program.name))
 
     def balance(self, *, work: Any = None, ranks_active: int | None = None) -> Balance:
-        """Move subdomains between ranks to equalize their run time. All ranks call this method.
+        """Move subdomains between ranks to equalize the run time of the ranks. All ranks call this method.
 
-        Subdomains are ordered along a Z-order curve, and each rank holds a consecutive range of them. This
-        method can be called between any two steps, because no bit of a result depends on the distribution.
-        Existing views of fields are no longer valid after the call.
+        Subdomains are ordered along a Z-order curve, and each rank holds a consecutive range of this order.
+        This method can be called between any two steps, because no bit of a result depends on the
+        distribution. Existing views of fields are no longer valid after the call.
 
         Parameters
         ----------
@@ -249,7 +251,8 @@ class Simulation(Fields):
         Returns
         -------
         Balance
-            Shares of work before and after, moved subdomains, and duration of the balance.
+            Ratio of maximum to mean work before and after the balance, number of moved subdomains, and
+            duration.
 
         Raises
         ------
@@ -257,7 +260,7 @@ class Simulation(Fields):
             `ranks_active` exceeds the number of ranks or differs between ranks; each rank has only one
             subdomain; or `work` is negative or not finite.
         RunError
-            A node has insufficient memory for its new share. No subdomain has moved in this case.
+            A node has insufficient memory for its new subdomains. In this case, no subdomain has moved.
         """
         domain = self.domain
         active = domain.active_ranks if ranks_active is None else RANKS.check("ranks_active", ranks_active)
@@ -266,8 +269,8 @@ class Simulation(Fields):
         assert domain.decomposition is not None
         if domain.comm.size > 1 and domain.decomposition.count <= active == domain.active_ranks:
             raise InputError(
-                "no rank has several subdomains, so a balance cannot move any. Use several per rank, such "
-                "as subdomains_per_rank=8."
+                "no rank has several subdomains, so a balance cannot move subdomains. Use several "
+                "subdomains per rank, such as subdomains_per_rank=8."
             )
         self.settle()
         weights = measured_work(self.store) if work is None else self._work(work)
@@ -334,9 +337,9 @@ class Simulation(Fields):
 
     @property
     def dt(self) -> float | None:
-        """Time step: its number, or the last value of a varying time step (None before the first step).
+        """Time step: a constant, or the last value of a varying time step (None before the first step).
 
-        ``sim.dt = 1e-4`` changes the number for the following steps. All ranks must set the same value.
+        ``sim.dt = 1e-4`` changes the time step for the following steps. All ranks must set the same value.
 
         Raises
         ------
@@ -389,7 +392,7 @@ class Simulation(Fields):
         return self.prepared.bytes_per_pass * self.store.cells
 
     def share_of_bound(self) -> float | None:
-        """Return the fraction of the memory bandwidth that the last run reached; None without a step.
+        """Return the fraction of the memory bandwidth that the last run reached; None if no step was run.
 
         All ranks call this method, which measures the bandwidth.
         """
@@ -404,8 +407,8 @@ class Simulation(Fields):
         """Begin a new run with the current fields and parameters. All ranks call this method.
 
         The number of steps is reset to 0, `resumed` to None, and a delayed time step is exact in the next
-        step. Scalars of the program keep their values. Output and checkpoints of the earlier run then belong
-        to another run. The new run overwrites them only with ``overwrite=True``.
+        step. Scalars of the program keep their values. For the new run, output and checkpoints of the earlier
+        run are files of another run. The new run overwrites these files only with ``overwrite=True``.
 
         Parameters
         ----------
@@ -443,8 +446,8 @@ class Simulation(Fields):
         path : str or path
             Folder of checkpoints, from which the newest is loaded, or a single checkpoint.
         change : collection of str
-            Parameters, possibly including "dt", that may differ from the checkpoint. The values given at the
-            construction of the simulation apply to the following steps.
+            Names of the parameters, possibly "dt", whose values may differ from the checkpoint. For these
+            parameters, the following steps use the values given at the construction of the simulation.
 
         Raises
         ------
@@ -588,7 +591,7 @@ class Simulation(Fields):
         return {**(self.notes() if self.notes is not None else {}), **observers.facts(self)}
 
     def _without_a_step(self, outcome: Outcome, start: float, until: float | None) -> Outcome:
-        """Return the outcome of a run without a step. Warn if `until` was reached before."""
+        """Return the outcome of a run without a step. Warn if the time had reached `until` before."""
         if until is not None and self._session.clock.has_reached(until) and self.domain.comm.rank == 0:
             reason = f"but the time is already {start:g}; sim.start_new_run(time=0) resets the time"
             if until > start:
@@ -597,7 +600,7 @@ class Simulation(Fields):
         return replace(outcome, reason=NO_STEP)
 
     def explained(self, error: HaloclineError) -> HaloclineError:
-        """Return the error with the terms that caused it, if `terms` are known. All ranks call this."""
+        """Return the error with the terms that caused it, if `terms` was given; collective."""
         return self._session.explained(error)
 
     def check_inputs(self, when: str) -> None:

@@ -12,8 +12,8 @@ import statistics
 from dataclasses import dataclass
 from math import ceil
 
-# Number of pieces that are measured with overlap, and again without overlap. A piece is a series of passes
-# that are timed together.
+# Number of pieces that are measured in each of two cases, with and without overlap. A piece is a series of
+# passes that are timed together.
 ROUNDS = 5
 # Minimum duration of a piece in seconds, if passes are short.
 LEAST = 2e-3
@@ -32,7 +32,7 @@ class Overlap:
     on : bool
         True if computation and messages overlap.
     reason : str
-        Reason.
+        Reason for the choice.
     seconds_on, seconds_off : float or None
         Median time of a sweep with and without overlap, on the slowest rank. None without a measurement.
     """

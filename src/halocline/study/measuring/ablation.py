@@ -130,7 +130,7 @@ def measure(
             bench = heat(shape, **options) if group in STEP_GROUPS else Bench(shape, **options)
         except InputError:
             if group != "decompositions":
-                raise  # only a decomposition may fail, because the grid may be too thin for slabs
+                raise  # only variants of the decomposition may fail: the grid may be too thin for slabs
             continue
         if group in STEP_GROUPS:
             bench.calibrate()
@@ -261,7 +261,7 @@ def plot(records: Sequence[Measurement]) -> Figure:
         axes.invert_yaxis()
         axes.set_title(group.capitalize() + (" (predicted)" if is_predicted else ""), loc="left")
         axes.set_xlim(0, None)
-    figure.supxlabel("milliseconds per exchange; milliseconds per step in groups of whole steps")
+    figure.supxlabel("milliseconds per exchange, or per step in the groups that time whole steps")
     return figure
 
 

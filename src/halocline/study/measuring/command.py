@@ -48,7 +48,7 @@ ENVIRONMENT = (  # variables for thread binding, network and code generation
     *("FI_PROVIDER", "UCX_TLS", "UCX_NET_DEVICES"),
     *("CXX", "HALOCLINE_VECTORS"),
 )
-NESTED_KEYS = (  # keys of a measurement that the rows of a CSV file do not contain in this form
+NESTED_KEYS = (  # keys with nested values; a row of a CSV file omits them or contains them as text
     *("machine", "environment", "times", "devices", "shape", "parts", "methods_used", "joules_of"),
     *("parameters", "series", "diagnostics", "checksums", "events", "varied", "base"),
     *("automatic", "automatic_for", "extrapolated", "instructions"),
@@ -94,7 +94,7 @@ class Command:
     def with_options(self, **options: Any) -> Command:
         """Return a copy of the command with additional or changed options.
 
-        The options "environment", "python" and "device" replace the fields of these names.
+        The options "environment", "python" and "device" replace the fields with the same names.
         """
         field_values = {
             name: options.pop(name) for name in ("environment", "python", "device") if name in options
@@ -218,7 +218,10 @@ def measure(
 
 
 def with_common_keys(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record, completed by keys that records of exchanges and of earlier versions do not contain."""
+    """Return a record with the keys that all records have in common.
+
+    Records of exchanges and records of earlier versions lack some of these keys.
+    """
     devices = {(place["device"], place["name"]) for place in record["devices"]}
     record = {"cores_or_devices": len(devices) or record["ranks"] * record["threads"], **record}
     if "rate" not in record:
@@ -260,7 +263,7 @@ def _run(case: Command, words: Sequence[str]) -> dict[str, Any]:
 
 
 def command_error(process: subprocess.CompletedProcess[str], label: str) -> InputError | RunError:
-    """Return the error for a failed command of Halocline, which contains the message of the command."""
+    """Return the error for a failed command of Halocline, with the message of the command."""
     message = (process.stderr.strip() or f"exit status {process.returncode}").removeprefix(
         "halocline: error: "
     )

@@ -60,8 +60,8 @@ def detect_host() -> Machine:
     facts = this_machine()
     bandwidth = triad_bandwidth(Communicator(), facts.cores, 4 * last_level_cache())
     return _machine(
-        "Detected. The bandwidth is that of a += s * b on all cores, and the operations are multiply-adds of "
-        "vectors. Latencies are typical rounded values.",
+        "Detected. The bandwidth is that of a += s * b on all cores, and the rate of operations is that of "
+        "multiply-adds on vectors. Latencies are typical rounded values.",
         bandwidth=bandwidth,
         flops=multiply_add_peak(Communicator(), facts.cores) or FLOPS * facts.cores,
         latency=2e-7,
@@ -82,7 +82,7 @@ def _machine(
     measured: Measured | None,
     **device_values: Any,
 ) -> Machine:
-    """Return the machine with one node. Its devices are the sockets, which a board connects.
+    """Return a machine with one node. Its devices are the sockets, linked to each other through a board.
 
     Numbers are totals of the node. The numbers in `device_values` are those of one socket or core.
     """
@@ -172,8 +172,8 @@ def machine_from_measurements(measurements: Sequence[Mapping[str, Any]]) -> Mach
     signal = all_ranks.get("signal") or (begin + message) / 2
     colocated, large = all_ranks.get("large colocated"), all_ranks.get("large message")
     latency = max(signal, 0.0)  # `begin` is not subtracted, because it overlaps with the latency
-    # The time of a message contains the overhead of the sender and that of the receiver. If the latency is
-    # longer than the overhead, it replaces one of the two.
+    # The time of a message contains the overheads of the sender and of the receiver. If the latency is longer
+    # than an overhead, it replaces one of the two overheads.
     overhead = max(0.0, message - begin) / 2
     if overhead < latency:
         overhead = max(0.0, message - begin - latency)

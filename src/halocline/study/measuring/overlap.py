@@ -196,8 +196,10 @@ def table(records: Sequence[Measurement]) -> Table:
         "hidden": lambda m: text(m["share"], ".0%"),
         "hidden without\noverlap": lambda m: text(m["share_waiting"], ".0%"),
     }
-    note = "The hidden share is 1 - (step - compute alone) / exchange alone. Times are medians of runs in "
-    "turn."
+    note = (
+        "The hidden share is 1 - (step - compute alone) / exchange alone. Times are medians over rounds, in "
+        "which all kinds of step run in turn."
+    )
     return table_of("Hidden share of the exchange", records, columns, left=2, note=note)
 
 

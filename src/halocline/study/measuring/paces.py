@@ -98,7 +98,7 @@ def kernel_timer(name: str, memory: float) -> tuple[StepBench, Grid]:
 
 
 def best_times(timers: Mapping[str, PassTimer], comm: Communicator) -> dict[str, float]:
-    """Return the minimum time of a pass of each timer on the slowest rank, in seconds.
+    """Return, for each timer, the minimum over all rounds of the time per pass on the slowest rank (s).
 
     The timers run in turn, each on all ranks at the same time.
     """
@@ -214,7 +214,8 @@ def run(task: dict[str, Any], comm: Communicator) -> Any:
     """Return the result of a task.
 
     The task "host" returns all measurements of this host. The task "case" returns the time of a pass of a
-    case, which runs on each rank separately ("alone") or on all ranks together.
+    case. If the entry "alone" is true, every rank runs its own copy of the case. Otherwise, all ranks run the
+    case together.
     """
     if task["do"] == "host":
         return measure_host(comm)

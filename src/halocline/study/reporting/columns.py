@@ -19,7 +19,7 @@ def formula_share(measurement: Measurement, group: Group) -> float | None:
 
 
 def ideal(x: float, line: Group) -> float:
-    """Return the time of ideal scaling on `x` cores or devices, relative to the base of a group."""
+    """Return the time on `x` cores or devices if the base run of a group scaled ideally."""
     return q.units(line.base) * q.pace(line.base) / x
 
 
@@ -74,7 +74,7 @@ def single_unit_time(group: Group) -> Column:
 
 
 def optional_columns(group: Group) -> list[Column]:
-    """Return the columns of ssspnt, measured energy and design power, if any run has a value."""
+    """Return the columns of ssspnt, measured energy and design power for which any run has a value."""
     power = f"{group.first.get('watts') or 0:g} W each"
     by_design = Column(f"million cells per\njoule, {power}", lambda m, g: q.text(_updates_by_design_power(m)))
     columns = {"ssspnt": SSSPNT, "joules_per_cell_step": ENERGY, "watts": by_design}
@@ -85,7 +85,7 @@ def optional_columns(group: Group) -> list[Column]:
 
 
 def whole_runs(group: Group) -> Group:
-    """Return the whole solves and steps, with default halos or the option --communication."""
+    """Return the runs of whole solves or steps, with default halos or the option --communication."""
     return group.select(lambda m: m["only"] is None and (m["halo"] == "read" or m.get("communication")))
 
 
@@ -100,7 +100,7 @@ def with_first_order(group: Group) -> Group:
 
 
 def size_label(line: Group, panel: Group) -> str:
-    """Return the grid size of a line, with the number of threads if the panel contains several numbers."""
+    """Return the grid size of a line, with the number of threads if it varies within the panel."""
     threads = f", {counted(line.first['threads'], 'thread')} per rank"
     return q.size(line.first) + (threads if len(panel.values("threads")) > 1 else "")
 

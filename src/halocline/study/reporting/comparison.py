@@ -71,7 +71,9 @@ def comparison(
             compared_run = runs.best if compared_run is slowest else compared_run
             ratio = q.pace(slowest) / q.pace(compared_run)
             fastest = f"{q.size(runs.first)} on {q.layout(runs.first)}: fastest with {label(runs.best)}"
-            slowest_text = f"; with {label(slowest)} {ratio:.2f} times as long as with {label(compared_run)}"
+            slowest_text = (
+                f"; a run with {label(slowest)} takes {ratio:.2f} times as long as with {label(compared_run)}"
+            )
             yield f"{fastest}{slowest_text if len(runs.members) > 1 else ''}."
 
     return Contents(tables, sentences, figures or {})

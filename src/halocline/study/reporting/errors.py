@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ORDER_TOLERANCE = 0.2  # tolerance of an observed order
-SMALL_RANGE = 50.0  # ratio of the ends of an axis, below which an axis needs more marks than powers of ten
+SMALL_RANGE = 50.0  # ratio of the ends of an axis, below which powers of ten give too few marks
 ERROR = "error"
 COLUMNS = 3  # maximum number of panels in a row
 
@@ -65,7 +65,7 @@ def lines(
 
 
 def _label(family: Family, families: Sequence[Family]) -> str:
-    """Return the parameters of the line of a family, and its number of axes if the panel has several."""
+    """Return the parameters of the line of a family, and the number of axes if it varies within the panel."""
     (line,) = family.lines
     values = (value if isinstance(value, str) else f"{name} {value:g}" for name, value in line.items())
     axes = {other.dim for other in families if other.title == family.title}
@@ -153,7 +153,7 @@ def tables(measurements: Sequence[Measurement], error_name: str = ERROR) -> list
 
 
 def verdicts(measurements: Sequence[Measurement]) -> list[str]:
-    """Return a sentence for each line on its order."""
+    """Return one sentence on the order of each line."""
     sentences = [
         f"{joined(panel, label)}: no order, because there is only one grid."
         for panel, label, line in by_line(measurements)

@@ -35,7 +35,7 @@ NumberResult = dict[str, Any]
 
 
 def facts(problem: Problem) -> dict[str, Any]:
-    """Return the data for the report of a steady state: the grid spacing, and the numbers to extrapolate.
+    """Return the data for the report of a steady state: the grid spacing, and facts about the numbers.
 
     The errors of numerical derivatives are expanded in powers of the spacing. On a stretched axis, the
     spacing is that of the mapped coordinate.
@@ -129,7 +129,7 @@ def _line_results(results: Sequence[NumberResult], panel: str, label: str) -> li
 
 def _finest(results: Sequence[NumberResult]) -> dict[str, NumberResult]:
     """Return the results for the finest three grids, by the name of the number."""
-    return {result["name"]: result for result in results}  # results of finer grids replace others
+    return {result["name"]: result for result in results}  # finer grids replace coarser grids
 
 
 def tables(measurements: Sequence[Measurement], results: Sequence[NumberResult]) -> list[Table]:
@@ -210,8 +210,8 @@ def verdicts(measurements: Sequence[Measurement], results: Sequence[NumberResult
         finest = size(line[-1])
         if not line_results:
             sentences.append(
-                f"{joined(panel, label)}: no order, because there are no {MIN_GRIDS} different grids in a "
-                "row."
+                f"{joined(panel, label)}: no order, because there are no {MIN_GRIDS} successive grids with "
+                "different spacings."
             )
             continue
         sentences += [f"{joined(panel, label)}: {_range_text(list(line_results.values()))}"]
@@ -267,8 +267,8 @@ def _result_text(result: NumberResult, finest: str) -> str:
 def plot(measurements: Sequence[Measurement], results: Sequence[NumberResult]) -> Figure:
     """Return a figure with two panels for each line of at least three grids.
 
-    The first panel shows the numbers and their limits over the square of the spacing. The second panel shows
-    the distances from the limits over the spacing.
+    The first panel shows the differences of the numbers from their limits as a function of the squared
+    spacing. The second panel shows the relative distances from the limits as a function of the spacing.
     """
     lines = [line for line in by_line(measurements) if _line_results(results, *line[:2])]
     figure, axes = figure_of(2 * len(lines), 2)

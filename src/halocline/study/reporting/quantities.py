@@ -76,7 +76,10 @@ def node_rate(measurement: Measurement) -> float:
 
 
 def rank_ns(measurement: Measurement) -> float:
-    """Return the time per step and cell of one rank, in nanoseconds. It is constant in ideal weak scaling."""
+    """Return the time per step and cell of one rank or device, in nanoseconds.
+
+    This time is constant in ideal weak scaling.
+    """
     return ns(measurement) * _workers(measurement)
 
 

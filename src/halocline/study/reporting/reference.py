@@ -1,4 +1,4 @@
-"""Published results in the reports of studies. Papers declare them as REFERENCES, by study."""
+"""Published results in the reports of studies. Papers declare these results by study in REFERENCES."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Reference:
     Parameters
     ----------
     rows : callable
-        Function that returns rows of published results, which are below the measured rows of a table.
+        Function that returns rows of published results. A table shows these rows below the measured rows.
     note : callable
         Function that returns the note on the published results; an empty text for no note.
     tables : callable

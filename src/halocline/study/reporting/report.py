@@ -56,7 +56,7 @@ class Group:
         return Group([m for m in self.members if condition(m)], self.theory)
 
     def with_same_threads(self, measurement: Measurement) -> Group:
-        """Return the group with the same number of threads per rank, for 1/π and the efficiency."""
+        """Return the runs with as many threads per rank as a measurement, for 1/π and the efficiency."""
         return self.select(lambda m: m["threads"] == measurement["threads"])
 
     def split(self, key: Key) -> list[Group]:
@@ -111,7 +111,7 @@ def row_table(
 ) -> Table:
     """Return a table with a row for each pair of a measurement and its group.
 
-    The rows in `published` are below these rows. For the other parameters see `halocline.io.table.Table`.
+    The rows in `published` follow below these rows. For the other parameters see `halocline.io.table.Table`.
     """
     measured = [tuple(column.cell(m, group) for column in columns) for m, group in rows]
     published_rows = [tuple(row) for row in published]
@@ -261,7 +261,7 @@ def with_note(tables: Iterable[Table], note: str) -> list[Table]:
 
 
 def report(contents: Iterable[Contents], group: Group) -> Report:
-    """Return the report of measurements with several contents."""
+    """Return the report of a group of measurements, which joins the parts in `contents`."""
     parts = [(part, part_group) for part in contents if (part_group := part.select_group(group)).members]
 
     def figures() -> dict[str, Figure]:

@@ -73,7 +73,7 @@ def _is_unavailable(m: Measurement) -> bool:
 
 
 def _speedup(m: Measurement, group: Group) -> float | None:
-    """Return the speed-up over MPI only in the same configuration; None if MPI only was not measured."""
+    """Return the speed-up over the set +remote in the same configuration; None if it was not measured."""
     mpi_only = group.select(lambda other: _row(other) == _row(m) and set_name(other) == "+remote").members
     return mpi_only[0]["seconds"] / m["seconds"] if mpi_only else None
 
@@ -133,7 +133,10 @@ def sentences(group: Group) -> Iterator[str]:
             size.select(lambda m: set_name(m) == "+kernel" and not _is_unavailable(m)).members, key=_row
         ):
             if (ratio := _speedup(m, size)) is not None:
-                yield f"{configuration(m)}: with all methods {ratio:.2f} times as fast as with MPI only."
+                yield (
+                    f"{configuration(m)}: with all methods, an exchange is {ratio:.2f} times as fast as with "
+                    "MPI alone."
+                )
 
 
 def placement_tables(group: Group) -> Iterator[Table]:
@@ -164,6 +167,6 @@ def _link_note(m: Measurement) -> str:
         )
     reason = m["links"] or "the subdomains are on ranks, not on devices"
     return q.wrap_notes(
-        f"{reason[0].upper()}{reason[1:]}. Both placements are in order, so the speed-up is 1 except for "
-        "noise."
+        f"{reason[0].upper()}{reason[1:]}. Both placements assign the subdomains in order, so the speed-up "
+        "is 1 except for noise."
     )

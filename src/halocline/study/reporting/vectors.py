@@ -32,7 +32,7 @@ def bits(measurement: Measurement) -> int:
 def amdahl(group: Group) -> float | None:
     """Return p of T(b) = (1 - p + p b₀ / b) T(b₀) by least squares, where b₀ is the shortest vector length.
 
-    The result is None if there are not two vector lengths.
+    The result is None if fewer than two vector lengths were measured.
     """
     runs_with_bits = group.select(bits).members
     base = min(runs_with_bits, key=bits, default=group.first)

@@ -1,4 +1,4 @@
-"""Convergence study: errors of solutions on successively finer grids, or numbers of their steady states."""
+"""Convergence study: errors of solutions on successively finer grids, or steady-state quantities."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Convergence(Study):
             return _line_runs(request)
         if not is_file(request.command.name):
             raise InputError(
-                f"case {request.command.name} has neither an exact solution nor numbers of a steady state to "
+                f"case {request.command.name} has neither an exact solution nor steady-state quantities to "
                 f"extrapolate. Cases that have one of them are {', '.join(_case_names_with_errors())}."
             )
         return _file_runs(request)
@@ -45,7 +45,7 @@ class Convergence(Study):
         return "done" if measurement["error"] is None else f"error {measurement['error']:.4e}"
 
     def add_derived_results(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
-        """Return the measurements, extended by differences between grids or numbers of a steady state."""
+        """Return the measurements, extended by differences between grids or steady-state quantities."""
         from halocline.study.reporting import extrapolation
 
         if "--state" in runs[0].extra:
@@ -79,8 +79,8 @@ class Convergence(Study):
                 extrapolation.verdicts(members, limits),
                 lambda: {"convergence.png": extrapolation.plot(members, limits)} if limits else {},
                 {"extrapolated": limits},
-                "Numbers of the steady state on successively finer grids",
-                "Numbers are those of the steady state at the end of each run.",
+                "Steady-state quantities on successively finer grids",
+                "The quantities are those of the steady state at the end of each run.",
             )
         name = first["error_is"]
         is_difference = name == differences.NAME
@@ -163,7 +163,7 @@ def _line_runs(request: StudyRequest) -> list[Run]:
 
 
 def _case_names_with_errors() -> list[str]:
-    """Return the names of the cases that have an exact solution, an error, or numbers to extrapolate."""
+    """Return the names of the cases that define `exact`, `error` or `extrapolated`."""
     from halocline.problems.files import case_names, path_of
     from halocline.run.simulation.script import Script
 
@@ -201,9 +201,9 @@ STUDY = Convergence(
     "lines of these figures.\n\n[bold]cavity[/] and [bold]cavity-2d[/] have no exact solution, but a steady "
     "state. With three or more grids, the study reports for each result the order of convergence, the value "
     "extrapolated to spacing 0, and the grid-convergence index (Roache 1994; Celik et al. 2008).\n\nA file "
-    "that calls hc.cells and defines error, exact or extrapolated is treated like a case. For any other "
-    "file, the result on each grid is compared with the function exact(t) of the file. If the file has no "
-    "such function, the result is compared with the result on the next finer grid.",
+    "is treated like a case if it calls `hc.cells` and defines `error`, `exact` or `extrapolated`. For any "
+    "other file, the result on each grid is compared with the function exact(t) of the file. If the file has "
+    "no such function, the result is compared with the result on the next finer grid.",
     examples=(
         "halocline study convergence poisson --n 256,512,1024",
         "halocline study convergence linear-wave --n 64,128,256 --dim 1",

@@ -17,7 +17,7 @@ from halocline.study.study import Run, Study, StudyRequest
 class Exchange(Study):
     """Study of the command `halocline bench exchange`."""
 
-    footer = "Time per exchange on the slowest rank: median of the runs, each the mean of 30 exchanges."
+    footer = "Times are those of one exchange on the slowest rank: the median over runs of 30 exchanges each."
 
     def runs(self, request: StudyRequest) -> list[Run]:
         """Return a run for each size, layout and set of transfer methods."""

@@ -95,11 +95,11 @@ def _sentences(group: Group) -> Iterator[str]:
             ratio_text = f"{q.pace(slowest) / q.pace(equal_units.best):.2f} times as long"
             size_text = f"{q.size(slowest)} on {counted(q.units(slowest), q.unit(equal_units.first))}"
             best_text = f"{size_text}: fastest with {q.layout(equal_units.best)}"
-            yield f"{best_text}; with {q.layout(slowest)} {ratio_text}."
+            yield f"{best_text}; a run with {q.layout(slowest)} takes {ratio_text}."
 
 
 def splits(layouts: Iterable[Layout]) -> list[Layout]:
-    """Return all splits of the cores of a node, for each layout.
+    """Return, for each layout, all ways to divide the cores of a node into ranks and threads.
 
     The number of cores of a node is the number of its ranks, multiplied by the number of threads of a rank.
     """

@@ -32,7 +32,7 @@ KINDS = {kind: name for name, kind in PARTS.items()}
 REQUIRED_PARTS = {PARTS[name] for name in (WHOLE, COMPUTE, EXCHANGE, CORNERS)}
 NOTE = (
     "Times are in ns per cell and step.",
-    "All edges: exchange of all sides and edges of all fields. All corners: also with all corners.",
+    "All edges: exchange of all sides and edges of all fields. All corners: exchange of corners as well.",
     "Synchronisation: barrier of all devices and ranks after each sweep. Whole steps have no such barrier.",
 )
 

@@ -57,7 +57,8 @@ STUDY = Processes(
     about="Compare one process with many subdomains to one process per subdomain.",
     help="A single process copies halo cells between its subdomains, and several processes send MPI "
     "messages, as in Section 6 of Pekkilä et al. 2022. On CPUs, the single process divides the grid along "
-    "one axis, with one subdomain for each rank of the other run. With devices, it uses all devices.",
+    "one axis, with one subdomain for each rank of the run with several processes. With devices, it uses all "
+    "devices.",
     examples=("halocline study processes mhd-benchmark --n 64 --ranks 2",),
     contents=(
         c.SAME_BITS,

@@ -34,7 +34,10 @@ EFFICIENCY = Column("\nefficiency", lambda m, g: q.percent(efficiency(m, g)))
 
 
 def efficiency(measurement: Measurement, group: Group) -> float:
-    """Return the step time on the fewest ranks with the same number of threads, divided by that of a run."""
+    """Return the time per step and cell of a rank on the fewest ranks, divided by this time of a given run.
+
+    Both runs have the same number of threads per rank.
+    """
     return q.rank_ns(group.with_same_threads(measurement).base) / q.rank_ns(measurement)
 
 
@@ -91,7 +94,7 @@ class Weak(Study):
     """Study of grids that grow with the ranks."""
 
     def runs(self, request: StudyRequest) -> list[Run]:
-        """Return the runs of each growth type. Runs on one subdomain do not depend on it, and occur once."""
+        """Return the runs of each growth type. Runs with an unchanged grid occur only once."""
         options = request.study_options
         first, *other_growths = whole_numbers(options.get("growth") or "1", "--growth", Range(1, 2))
         runs = super().runs(replace(request, study_options={**options, "growth": first}))
@@ -146,7 +149,7 @@ STUDY = Weak(
     help="Each rank has N cells along the first axis. With growth 1, each doubling of the ranks doubles the "
     "grid along the next axis. The subdomain of each rank is then a cube, and the ranks follow a Z-order "
     "curve (Fig. 13 of Pekkilä et al. 2022). With growth 2, the grid grows along the axes of its "
-    "decomposition (the cavity code, Tables 1 and 2).",
+    "decomposition (Tables 1 and 2 of the papers on the cavity code of Virginia Tech).",
     examples=(
         "halocline study weak mhd-benchmark --n 64 --ranks 1,2,4",
         "halocline study weak cavity --n 32 --ranks 1,2 --growth 2 --decomposition 1d-x,1d-z",
