@@ -312,7 +312,7 @@ def test_every_option_has_an_effect_or_is_rejected(
         ),
         ("run poisson --n 8 --warm-up 1", "--warm-up 1: poisson is a linear problem"),
         ("run own.py --csv c.csv", r"--csv c.csv: own.py has no function diagnostics\(\)"),
-        ("run own.py --dim 2", "--dim 2: own.py supports only one number of axes"),
+        ("run own.py --dim 2", "--dim 2: the number of axes of own.py is fixed"),
         ("run heat --n 8 extra", "unexpected extra argument"),
         ("run heat --n 8 -- --steps 3", "unexpected extra argument"),
     ],

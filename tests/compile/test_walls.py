@@ -221,8 +221,8 @@ def test_ghosts_of_a_solenoidal_field_have_no_divergence(shape: Point, periodic:
 @pytest.mark.parametrize(
     ("ndim", "read", "message"),
     [
-        (1, lambda u: u[0, 1], r"kernel of field 'u' reads \[0, 1\]; in 1D expected \[m\]: cells inward"),
-        (2, lambda u: u[0, 1, 1], r"reads \[0, 1, 1\]; in 2D expected \[m\] or \[m, s\]: cells inward"),
+        (1, lambda u: u[0, 1], r"kernel of field 'u' reads \[0, 1\]; in 1D expected \[m\]\. The first index"),
+        (2, lambda u: u[0, 1, 1], r"reads \[0, 1, 1\]; in 2D expected \[m\] or \[m, s\]\. The first index"),
         (3, lambda u: u[0, 1], r"reads \[0, 1\]; in 3D expected \[m\] or \[m, s, t\]"),
         (2, lambda u: u[-1, 1], r"reads \[-1\]; expected a whole number from 0"),
         (2, lambda u: u[()], r"reads \[\(\)\]; expected a whole number from 0"),

@@ -384,7 +384,7 @@ def test_operands_at_two_locations_are_rejected(ndim: int, data: st.DataObject) 
 def test_targets_at_another_location_are_rejected(walls: bool) -> None:
     grid = hc.Grid((6, 6), periodic=not walls)
     u, w = grid.field("u", boundary=hc.Value(0.0) if walls else None), grid.vector("w", location="face")
-    words = r"field 'w_x' lies at 'face-x', but .* at 'cell'\. Interpolate, hc\.to\(\.\.\., 'face-x'\)"
+    words = r"field 'w_x' lies at 'face-x', but .* at 'cell'\. Interpolate with hc\.to\(\.\.\., 'face-x'\)"
 
     def traced(statement: Callable[[], Any]) -> Any:
         return hc.program(lambda u, w: statement()).trace(u, w)

@@ -510,7 +510,7 @@ def test_diagnostics_are_those_of_files_with_settings(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--dim", "2"], "supports only one number of axes"),
+        (["--dim", "2"], "the number of axes of a.py is fixed"),
         (["--csv", "a.csv"], "has no function diagnostics"),
         (["--output-every", "2"], "add --output STORE.zarr"),
         (["--checkpoint-every", "2"], "add --checkpoint FOLDER"),

@@ -327,7 +327,11 @@ class Series:
                 yield file, int(number)
 
     def _show(self, count: int, specs: Mapping[str, ArraySpec] | None = None) -> None:
-        """Write the metadata for `count` output times, and last the group metadata, which readers open."""
+        """Write the metadata of the arrays for `count` output times, and then the group metadata.
+
+        Readers open the group metadata, so this file is written last. If `specs` is given, the function
+        writes only the group metadata.
+        """
         if specs is None:
             for name, spec in self.specs(count).items():
                 write_json(self.path / name / arrays.GROUP, spec.metadata, synced=False)

@@ -186,10 +186,10 @@ DECOMPOSITION = execution_option(
 )
 METHODS = execution_option(
     "--methods M,M,...",
-    help=f"Allowed transfer methods between subdomains: {', '.join(TRANSFERS)}. [bold]self[/] and "
-    "[bold]peer[/] copy within a rank, and [bold]colocated[/] copies between ranks of a node. The other "
-    "methods use MPI. Each pair of subdomains uses the first allowed and applicable method, in this order. "
-    "Default: all but rma. A single process uses self and peer.",
+    help=f"Allowed transfer methods between subdomains: {', '.join(TRANSFERS)}. The methods [bold]self[/] "
+    "and [bold]peer[/] are copies within a rank. The method [bold]colocated[/] is a copy between ranks of a "
+    "node. The other methods use MPI. Each pair of subdomains uses the first allowed and applicable method, "
+    "in this order. Default: all but rma. A single process uses self and peer.",
 )
 COMMUNICATION = execution_option(
     "--communication " + "|".join(COMMUNICATIONS),
@@ -243,9 +243,9 @@ class Execution:
     halo
         Extent of the exchanged halos. [bold]read[/]: only cells that kernels read. All other values are for
         comparison. [bold]uniform[/]: for all exchanged fields, the widest halo with all edges and corners.
-        [bold]edges[/]: like [bold]uniform[/], but without corners in 3D unless kernels read the corners of a
-        field. [bold]faces[/]: like [bold]edges[/], but also without edge cells, unless kernels read the edge
-        cells of a field.
+        [bold]edges[/]: like [bold]uniform[/], but in 3D only fields whose corners kernels read are exchanged
+        with corners. [bold]faces[/]: like [bold]edges[/], but only fields whose edge cells kernels read are
+        exchanged with edge cells.
     packing
         MPI messages that are packed into buffers: all messages, only messages along the [bold]last[/] axis,
         or none (for comparison). MPI reads the cells of unpacked messages directly from the

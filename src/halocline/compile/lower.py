@@ -267,9 +267,10 @@ def _current(condition: Expr) -> Expr:
 
 
 def _undecided(until: Expr, line: Line) -> list[OperationGraph]:
-    """Return the stop that ends a loop after a pass in which the condition of the loop reads a NaN.
+    """Return the operation that ends the run with an error if a scalar in the loop condition is NaN.
 
-    Without this stop, the loop would not end, since no comparison with NaN is true.
+    Without this operation, the loop would not end, since no comparison with NaN is true. The list is empty if
+    the condition contains no scalars.
     """
     numbers = [scalar_node(name) for name in scalars_in([until])]
     if not numbers:

@@ -409,14 +409,16 @@ class Inward:
         if along and 1 + len(along) != ndim:
             expected = ("[m]", "[m] or [m, s]", "[m] or [m, s, t]")[ndim - 1]
             raise InputError(
-                f"the boundary kernel of field {name!r} reads {[m, *along]}; in {ndim}D expected {expected}: "
-                "cells inward from the wall, then points along the other axes"
+                f"the boundary kernel of field {name!r} reads {[m, *along]}; in {ndim}D expected {expected}. "
+                "The first index counts cells inward from the wall. Further indices count points along the "
+                "other axes."
             )
         for s in along:
             if whole_number(s) is None:
                 raise InputError(
-                    f"the boundary kernel of field {name!r} reads {[m, *along]}; expected whole numbers: "
-                    "cells inward from the wall, then points along it"
+                    f"the boundary kernel of field {name!r} reads {[m, *along]}; expected whole numbers. "
+                    "The first index counts cells inward from the wall. Further indices count points along "
+                    "the other axes."
                 )
         return self.at.inner(int(m), self.field, [int(s) for s in along])
 

@@ -132,10 +132,10 @@ def _reject(previous: Sequence[Expr], e: Expr) -> None:
     other = next(conflicting, previous[-1])
     assert other.placement is not None
     a, b = location(other.placement.first), location(e.placement.first)
-    cell_advice = "" if "cell" in (a, b) else ", or both, hc.to(f, 'cell')"
+    cell_advice = "" if "cell" in (a, b) else ", or both with hc.to(f, 'cell')"
     raise InputError(
-        f"{other!r} lies at {a!r}, but {e!r} at {b!r}. Interpolate one of them, hc.to(f, {a!r}) or hc.to(f, "
-        f"{b!r}){cell_advice}, or read points at explicit offsets, such as u{_offset(e)}."
+        f"{other!r} lies at {a!r}, but {e!r} at {b!r}. Interpolate one of them with hc.to(f, {a!r}) or "
+        f"hc.to(f, {b!r}){cell_advice}, or read points at explicit offsets, such as u{_offset(e)}."
     )
 
 
@@ -191,8 +191,8 @@ def form_at_target(root: Expr, staggered: Sequence[bool], target: str) -> Expr:
     if root.placement.nearest(tuple(staggered)) is None:
         a, b = location(root.placement.first), location(staggered)
         raise InputError(
-            f"{target} lies at {b!r}, but {root!r} at {a!r}. Interpolate, hc.to(..., {b!r}), or read points "
-            f"at explicit offsets, such as u{_offset(root)}."
+            f"{target} lies at {b!r}, but {root!r} at {a!r}. Interpolate with hc.to(..., {b!r}), or read "
+            f"points at explicit offsets, such as u{_offset(root)}."
         )
     return form_at(root, tuple(staggered))
 

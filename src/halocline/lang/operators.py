@@ -502,7 +502,7 @@ def upwinding(f: Any, u: Sequence[Operand], *, order: int | None = None) -> Any:
     """Return the upwind correction of central advection, which damps features that the grid cannot resolve.
 
     The advection term -u·grad f plus this correction is an upwind scheme of one order less. The correction is
-    sum_i ``|u_i|`` / h_i  m! (m-1)! / (2m)!  (-1)^(m+1) times the difference of count 2m, with m = order / 2.
+    sum_i ``|u_i|`` / h_i  m! (m-1)! / (2m)!  (-1)^(m+1) ``difference(f, i, 2 * m)``, with m = order / 2.
     The scheme reads the points from m points upwind to m - 1 points downwind. With order 6, it is the
     fifth-order upwinding of the Pencil Code. For a vector `f`, the correction is formed by component.
     """

@@ -814,8 +814,8 @@ def assign(changes: Mapping[Any, Any]) -> None:
     """Set several fields at once.
 
     If `x` and `y` are formed before the call, ``assign({a: x, b: y})`` has the same effect as ``a.set(x)``
-    followed by ``b.set(y)``. There is one exception: a boundary condition of a field in `y` reads `a`. With
-    `assign`, `y` then reads the ghosts from before both assignments.
+    followed by ``b.set(y)``. The exception is a field in `y` whose boundary condition reads `a`. With
+    `assign`, `y` then reads the ghosts of this field from before both assignments.
 
     Parameters
     ----------

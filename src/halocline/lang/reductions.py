@@ -82,8 +82,8 @@ def norm(f: Any) -> Expr:
         elif e.op != "const" or e.attribute != 0.0:
             raise InputError(
                 f"norm of {e!r} with components at several locations: the number of points for {e!r} is "
-                "undefined. Interpolate the components to one location, hc.norm([*hc.to(v, 'cell'), 3.0]), "
-                f"or leave {e!r} out."
+                "undefined. Interpolate the components to one location, as in "
+                f"hc.norm([*hc.to(v, 'cell'), 3.0]), or leave {e!r} out."
             )
     return unary("sqrt", squares)
 

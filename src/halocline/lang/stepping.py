@@ -289,8 +289,8 @@ def _reject_assigned_time_scalars(
     Raises
     ------
     InputError
-        A statement sets "step". With a time step, a statement sets "dt", or sets "t" after the statements
-        that advance the time.
+        A statement sets "step". If a time step is given: a statement sets "dt", or a statement sets "t" after
+        the statements that advance the time.
     """
     count = sum(1 for _ in program.all_statements())
     yield
@@ -354,7 +354,7 @@ def _check_scheme(scheme: Any) -> None:
 def _check_walls(program: lang.Program, changing: Collection[str]) -> None:
     """Raise InputError if the value of points on a wall depends on a scalar that the program changes.
 
-    Otherwise the value would be ambiguous: the statements that set these points may come before or after the
+    Such a value would be ambiguous: the statements that set these points may come before or after the
     change.
     """
     assigned = dict.fromkeys(

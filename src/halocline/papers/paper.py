@@ -49,7 +49,7 @@ BOUND_FORMATS = {  # texts of the values of one quantity, by the entries of the 
 
 
 def seconds_text(value: float) -> str:
-    """Return a time as wall clock and in seconds."""
+    """Return a duration in the form HH:MM:SS, followed by the duration in seconds."""
     return f"{clock(value)}  {in_seconds(value):>8}"
 
 

@@ -38,7 +38,7 @@ def after_five_periods(paper: Paper) -> Report:
 
 
 def _curves(problem: str, limiter: str) -> list[Curve]:
-    """Return the curves of B₂ along the direction of the wave: for each grid, and the exact solution."""
+    """Return the curves of B₂ along the wave: one for each grid, and one for the exact solution."""
     curves = []
     for n in SIDES:
         result = Problem(problem, (2 * n, n), {"limiting": limiter}, dim=2).run(until=float(PERIODS))

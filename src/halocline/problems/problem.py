@@ -146,7 +146,7 @@ class Problem:
         if not self.has_settings:
             if dim is not None:
                 raise InputError(
-                    f"--dim {dim}: {name} supports only one number of axes. Leave the option out, or "
+                    f"--dim {dim}: the number of axes of {name} is fixed. Leave the option out, or "
                     "call hc.cells in the file."
                 )
             self.replacements = self._values_of_names()
@@ -254,7 +254,7 @@ class Problem:
 
     @property
     def sizes(self) -> dict[int, tuple[int, ...]]:
-        """Default cells by the number of axes."""
+        """Default number of cells along each axis, for each number of axes that has a default."""
         return {len(size): size for size in sorted(self._sizes, key=len)}
 
     def default_cells(self, dim: int | None = None) -> tuple[int, ...]:

@@ -586,7 +586,10 @@ class LinearProblem(Sealed):
         return outcome.scalars[internal_name("norm")]
 
     def _probed_properties(self) -> Properties:
-        """Return the properties that products with the operator show; all ranks call this method."""
+        """Return the properties of the operator, found by products with random vectors.
+
+        All ranks call this method.
+        """
         if self._probe is None:
             self._probe = Probe(self.fields, self._operator, self.unknown)
         return self._probe.properties()

@@ -70,11 +70,12 @@ class Properties:
     Attributes
     ----------
     symmetric : bool or None
-        True or False; None if rows computed in Python do not decide it.
+        True or False; None if the rows that Python computed are not sufficient to determine it.
     asymmetry : Asymmetry or str or None
         Pair of coefficients, or of products, that disproves the symmetry of the matrix.
     singular : bool or None
-        True if constants are in the null space; None if rows computed in Python do not decide it.
+        True if constants are in the null space; None if the rows that Python computed are not sufficient to
+        determine it.
     negative : bool
         True if all diagonal coefficients of the computed rows are negative.
     """

@@ -364,8 +364,8 @@ def read(path: Path) -> tuple[list[Measurement], dict[int | None, StepExchanges]
         for number, record in enumerate(measurements, 1):
             if axes - {len(record["shape"])}:
                 raise InputError(
-                    f"{path}, record {number}: shape is {record['shape']}, but theory is for a grid with "
-                    f"{', '.join(map(str, sorted(axes)))} axes. Measure the study again."
+                    f"{path}, record {number}: 'shape' is {record['shape']}, but 'theory' describes a grid "
+                    f"with {', '.join(map(str, sorted(axes)))} axes. Measure the study again."
                 )
     for key, value in _invalid_values(facts or measurements):
         raise InputError(f"{path}: {key} is {value!r}; expected a finite number or a valid text")

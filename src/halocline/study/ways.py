@@ -163,7 +163,8 @@ def unless_varied(contents: Contents) -> Contents:
 def labels(group: Group) -> dict[int, str]:
     """Return the variant of each measurement as text, by the `id` of the measurement.
 
-    If only options that act between subdomains vary, the text of runs on one subdomain is "one subdomain".
+    Runs on one subdomain get the text "one subdomain" if the runs differ only in options that act between
+    subdomains.
     """
     names = varied_keys(group)
     functions = VARIANT_TEXTS | OBSERVED_TEXTS

@@ -47,9 +47,9 @@ def test_a_simulation_has_the_bits_of_the_case() -> None:
         ({"flux": "roe"}, "flux is an option of IdealMHD"),
         (
             {"parameters": {"gamma": 1.4}},
-            "parameters has 'gamma', a parameter of the scheme: pass gamma= as",
+            "the argument parameters= contains 'gamma', which belongs to the scheme. Pass gamma= as",
         ),
-        ({"parameters": {"flux": 1.0}}, "pass flux= to IdealMHD"),
+        ({"parameters": {"flux": 1.0}}, "Pass flux= to IdealMHD"),
     ],
 )
 def test_invalid_parameters_are_rejected(options: dict[str, Any], words: str) -> None:

@@ -218,7 +218,7 @@ def calibrate(file: Annotated[Path | None, result_option("--file FILE", place("f
     Parameters
     ----------
     file
-        Machine file to write. Default: the file in the cache folder that --machine host reads.
+        Machine file to write. Default: the file that --machine host reads, in the cache folder.
 
     Examples
     --------

@@ -108,14 +108,14 @@ def run(
     The results of a case are bit-for-bit identical for all numbers of ranks and threads, devices,
     decompositions and patches. The checksum shows this.
 
-    For a file, the options replace arguments in the file. The options --steps, --until, --every, --output,
+    For a file, the options override values in the file. The options --steps, --until, --every, --output,
     --checkpoint and --resume replace the arguments of each run. --trace and the options under Execution,
     except --ranks, replace the arguments of each simulation and linear problem. --set replaces numbers and
     texts that are assigned at the top level of the file, and --n replaces the value of n. For a file with
     hc.setting and hc.cells, the options --set, --n and --dim apply as for a case. --order and --scheme apply
     to problems that are given as equations, but not to steps written with hc.program. --check calls the
     function check(problem) of the file. An option without effect on the file is an error. Words after -- are
-    arguments of the file.
+    the command-line arguments of the file.
 
     Parameters
     ----------

@@ -279,7 +279,7 @@ class Kernel:
         return below(self.values, roots, known)
 
     def attributes(self, op: str) -> list[Any]:
-        """Return the attributes of all used values of one operation, in the order of `below`."""
+        """Return the attributes of all used values that operation `op` computes, in the order of `below`."""
         values = (self.values[number] for number in self.below(roots(self.body)))
         return [value.attribute for value in values if value.op == op]
 

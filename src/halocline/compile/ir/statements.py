@@ -514,7 +514,7 @@ _body_names: dict[type[Statement], tuple[str, ...]] = {}
 
 
 def _names_of_bodies(kind: type[Statement]) -> tuple[str, ...]:
-    """Return the attributes of a kind of statement that are bodies."""
+    """Return the names of the attributes that contain bodies, for a kind of statement."""
     if kind not in _body_names:
         _body_names[kind] = tuple(attribute.name for attribute in fields(kind) if attribute.type == "Body")
     return _body_names[kind]

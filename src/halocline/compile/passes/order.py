@@ -57,7 +57,10 @@ def registers(kernel: Kernel, number: int) -> int:
 
 
 def _ordered(kernel: Kernel, body: ir.Body) -> ir.Body:
-    """Return a body with the values of each `Let` and its stores in a better order, if one exists."""
+    """Return a body in which each `Let` and the stores after it have a better order of values and stores.
+
+    If no better order exists, the order of this `Let` and of these stores is unchanged.
+    """
     result: ir.Body = ()
     n = 0
     while n < len(body):

@@ -249,7 +249,7 @@ def _called(out: Text, name: str, value: Value) -> str:
 
 
 def _table(out: Text, entries: tuple[str, ...], dialect: Dialect) -> str:
-    """Return the name of a table of these numbers; its definition precedes the function."""
+    """Return the name of a constant table of the numbers `entries`, and add its definition to `out`."""
     numbers = ", ".join(literal(float.fromhex(number), dialect) for number in entries)
     name = f"hc_table_{blake2b(numbers.encode(), digest_size=8).hexdigest()}"
     out.constants[name] = f"HC_TABLE double {name}[{len(entries)}] = {{{numbers}}};"

@@ -38,9 +38,9 @@ def mix(rho: Field, m: Vector, E: Field, b: Vector, cells: Scalar) -> None:
     through walls.
 
     The new state of every cell is a convex combination of states, so no pass lowers the minimum density.
-    Where the density is positive, heat is a concave function of mass, momentum and energy. Therefore no pass
-    lowers the minimum heat around cells that have mass. A neighbour of a cell without mass can lose all of
-    its heat. Then the next pass mixes this neighbour.
+    Where the density is positive, heat is a concave function of mass, momentum and energy. Therefore, if a
+    cell and its face neighbours have mass, a pass keeps the heat of the cell at or above their minimum heat.
+    A neighbour of a cell without mass can lose all of its heat. Then the next pass mixes this neighbour.
 
     Parameters
     ----------

@@ -86,7 +86,10 @@ class MHDSimulation(Simulation):
         for name in further:
             if name in values:
                 place = "to IdealMHD" if name in OF_SOLVER else "as an option"
-                raise InputError(f"parameters has {name!r}, a parameter of the scheme: pass {name}= {place}")
+                raise InputError(
+                    f"the argument parameters= contains {name!r}, which belongs to the scheme. Pass {name}= "
+                    f"{place}."
+                )
 
         @program
         def step(dt: Any, step: Any) -> None:

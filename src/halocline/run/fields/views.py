@@ -126,7 +126,7 @@ class RowCoordinates(np.ndarray):
         is_condition = isinstance(key, np.ndarray) and key.dtype.kind == "b"
         is_whole = key is Ellipsis or (isinstance(key, slice) and key == slice(None))
         if not is_condition and not is_whole:
-            raise CombinesPointsError(f"[{key}] reads other points")
+            raise CombinesPointsError(f"the index [{key}] reads values of other points of the row")
         return _wrapped(_plain(self)[_plain(key)])
 
 

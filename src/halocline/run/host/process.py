@@ -120,7 +120,7 @@ def affinity() -> int:
 
 
 def allow_files(ranks: int) -> None:
-    """Raise the limit for the number of open files as `ranks` ranks on a node require.
+    """Raise the limit of open files to the number that `ranks` ranks on a node require, if it is lower.
 
     The limit applies to this process and to the processes that it starts.
 

@@ -89,7 +89,7 @@ class EnergyMeter:
 
     @property
     def total(self) -> Energy | None:
-        """Energy of all with blocks so far, or None if it is unknown.
+        """Total energy measured so far in all `with` blocks, or None if it is unknown.
 
         If the run uses devices, all nodes must report the energy of devices. Otherwise, all nodes must report
         the energy of processors.

@@ -321,7 +321,7 @@ class RunFiles:
 
     @property
     def recorded(self) -> list[tuple[OutputStore, Recorded]]:
-        """Outputs whose numbers the steps can compute, each with these numbers.
+        """Pairs of an output and its numbers, for all outputs whose numbers the steps can compute.
 
         These outputs contain only numbers, at an interval of steps.
         """

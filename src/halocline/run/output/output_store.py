@@ -601,7 +601,7 @@ class OutputStore(RunStore):
             self._commit_complete()
 
     def _commit_complete(self) -> None:
-        """Publish all rows before the first row of which a rank has not yet written all chunks."""
+        """Publish the rows that all ranks have written completely, up to the first incomplete row."""
         first_open = self.writer.first_open
         complete = -self.comm.most(-(self.count if first_open is None else first_open))
         if complete <= self.committed:

@@ -109,7 +109,8 @@ class RunStore:
         Content of the folder, for messages: "output" or "checkpoints".
     store : FieldStore
     io_threads : int
-        Number of compression threads, and of writer threads, on this rank. I/O ranks replace these threads.
+        Number of compression threads on this rank, and also number of writer threads. I/O ranks replace both
+        kinds of threads.
 
     Attributes
     ----------

@@ -22,7 +22,10 @@ class Convergence(Study):
     pictures = ("convergence.png",)
 
     def runs(self, request: StudyRequest) -> list[Run]:
-        """Return a run for each grid. A case may have several lines with different parameters."""
+        """Return one run for each grid of each line in the convergence plot.
+
+        A case may define several lines, each with its own parameters.
+        """
         if request.is_linear:
             return _solve_runs(request)
         names = request.build_problem().known
@@ -175,8 +178,8 @@ def _check_grid_count(sizes: Sequence[int]) -> None:
     """Raise InputError if the number of grids is too small for an order."""
     if len(sizes) < MIN_GRIDS:
         raise InputError(
-            f"--n {','.join(map(str, sizes))}: expected at least {MIN_GRIDS} numbers, because an order "
-            f"without an exact solution requires {MIN_GRIDS} grids"
+            f"--n {','.join(map(str, sizes))}: expected at least {MIN_GRIDS} numbers. Without an exact "
+            f"solution, the order of convergence is computed from at least {MIN_GRIDS} grids."
         )
 
 
