@@ -321,7 +321,7 @@ def test_parameter_values_outside_their_range_are_rejected(name: str, settings: 
 
 def test_invalid_numbers_of_a_case_are_rejected():
     for name, n, settings, message in (
-        ("alfven-decay", [8, 8], {}, r"n is 8,8; expected one number, or 1"),
+        ("alfven-decay", [8, 8], {}, "n is 8,8; expected one number, or as many numbers as axes: 1"),
         ("convection", [8], {"rayleigh": -1.0}, "rayleigh is -1; expected a number above 0"),
         ("convection", [8], {"index": 2.0}, "index is 2; expected a number below 1"),
         ("sound-wave", [8], {"floor": -1.0}, r"floor is -1; expected a number from 0 on"),

@@ -744,8 +744,8 @@ def test_nonfinite_values_are_located(cuda):
     fields = [native.DeviceStorage(cuda[0], shape, (1, 1, 1), (1, 1, 1), 4) for _ in range(3)]
     fields[1].store(host)
     boxes = [[((0, 0, 0), upto)] for upto in (shape, shape, (2, 3, 69))]
-    assert native.Search(finder(cuda[0]), fields, boxes).found() == [False, True, False]
-    assert native.Search(finder(cuda[0]), fields[1:2], boxes[2:]).found() == [False]
+    assert native.Search(finder(cuda[0]), fields, boxes).has_nonfinite() == [False, True, False]
+    assert native.Search(finder(cuda[0]), fields[1:2], boxes[2:]).has_nonfinite() == [False]
 
 
 WAITS = ("cuStreamSynchronize", "cuEventSynchronize")

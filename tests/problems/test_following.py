@@ -40,7 +40,7 @@ def test_settable_names_are_top_level_numbers_and_texts(heat: Path) -> None:
     for texts, words in (
         ({"m": "8"}, "heat.py: number or text 'm' is unknown"),
         ({"n": "8.5"}, r"n is 8\.5; expected a whole number, because .*heat\.py sets n = 16"),
-        ({"kappa": "much"}, r"kappa is much; expected a number: .* has kappa = 0\.1"),
+        ({"kappa": "much"}, r"kappa is much; expected a number, because .*heat\.py sets kappa = 0\.1"),
     ):
         with pytest.raises(InputError, match=words):
             script.values(texts)
@@ -510,7 +510,7 @@ def test_diagnostics_are_those_of_files_with_settings(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--dim", "2"], "the number of axes of a.py is fixed"),
+        (["--dim", "2"], r"the number of axes of .*a\.py is fixed"),
         (["--csv", "a.csv"], "has no function diagnostics"),
         (["--output-every", "2"], "add --output STORE.zarr"),
         (["--checkpoint-every", "2"], "add --checkpoint FOLDER"),

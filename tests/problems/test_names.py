@@ -185,7 +185,7 @@ def test_files_without_settings_may_use_special_names(tmp_path: Path) -> None:
         ),
         (
             "def diagnostics(): return {'time': hc.max(u)}",
-            "diagnostics() returns 'time', but the rows already have",
+            "diagnostics() returns 'time', but each row already has a value of this name",
         ),
         ("def diagnostics(): return {'most': hc.max(u)}\nkey_diagnostics = ('must',)", "'must'"),
         ("extrapolated = hc.Extrapolated(('Nu',))", "diagnostic in extrapolated 'Nu' is unknown"),

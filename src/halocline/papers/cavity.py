@@ -246,8 +246,8 @@ PAPERS = (
         "contain no costs of MPI libraries. The text of the paper states no numbers.",
         "weak",
         local_runs={**_RANKS, **_WEAK, **_LIBRARIES},
-        difference_note="According to the caption, the figure shows decompositions along three axes. According "
-        f"to the text, it shows several kinds of decomposition (Section 4.6.2). {CPU_NOTE}",
+        difference_note="According to the caption, the figure shows decompositions along three axes. "
+        f"According to the text, it shows several kinds of decomposition (Section 4.6.2). {CPU_NOTE}",
         configurations=[row for row in _growth_configurations(2) if row["decomposition"] == "3d"],
         row_key="decomposition",
         **_SSSPNT,
