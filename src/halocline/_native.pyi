@@ -680,8 +680,8 @@ class Engine:
         Raises
         ------
         RuntimeError
-            A run on one rank fails. With several ranks, a failure ends all ranks, with 'rank R: reason'
-            on standard error.
+            The run fails, and there is only one rank. With several ranks, a failure ends all ranks, with
+            'rank R: reason' on standard error.
         """
 
     def progress(self) -> int:

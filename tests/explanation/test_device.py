@@ -110,7 +110,7 @@ def test_explain_uses_the_selected_kernels(tmp_path: Path, opencl: Devices):
     assert "Strategy of the kernels: planes, " in result.stdout
     assert explanation_on("opencl:0").on.strategy.startswith("queue, ")  # type: ignore[union-attr]
     with pytest.raises(
-        InputError, match="kernels is 'tune', but an explanation does not measure kernels; expected 'auto'"
+        InputError, match="kernels is 'tune', but `explain` does not measure kernels; expected 'auto'"
     ):
         explanation_on("opencl:0", kernels="tune")
     sim = heat(device="opencl:0", kernels="tune")  # of a run, the choice without a measurement

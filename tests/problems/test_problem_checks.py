@@ -150,7 +150,7 @@ def test_axes_are_chosen_by_dim_or_by_n(n: Sequence[int] | None, dim: int | None
 
 def test_axes_that_a_case_lacks_are_rejected():
     with pytest.raises(
-        InputError, match="dim is 3; expected 1 or 2, the number of axes that this problem supports"
+        InputError, match="dim is 3; expected 1 or 2, the numbers of axes that this problem supports"
     ):
         _ = Problem("decay", dim=3).program
     assert Problem("decay", dim=1).shape == (4,)  # the last of its axes

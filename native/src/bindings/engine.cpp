@@ -331,8 +331,9 @@ void bind_engine(nb::module_& m) {
           "Raises\n"
           "------\n"
           "RuntimeError\n"
-          "    A run on one rank fails. With several ranks, a failure ends all ranks, with 'rank R: reason'\n"
-          "    on standard error.")
+          "    The run fails, and there is only one rank. With several ranks, a failure ends all ranks, "
+          "with\n"
+          "    'rank R: reason' on standard error.")
       .def("progress", &BoundEngine::progress,
            "Return the passes of the outermost loops so far.\n\n"
            "Another thread may call this function during run().")

@@ -236,7 +236,7 @@ bool AsyncRun::run(Loop& loop) {
   queue_test(loop, Test::kBegin);
   for (bool known = false;; known = true) {  // true: a pass is known to run
     if (expects_no_loop_inside(loop)) {
-      const int64_t skip = run_ahead(loop);
+      const int64_t skip = run_loop(loop);
       Loop* const inner = mispredicted(loop, skip);
       if (inner == nullptr) return conclude(loop, skip);
       clear_skip();
@@ -341,7 +341,7 @@ void AsyncRun::queue_unit(Loop& loop, size_t number, size_t passes, bool capture
   computing.flush();
 }
 
-int64_t AsyncRun::run_ahead(Loop& loop) {
+int64_t AsyncRun::run_loop(Loop& loop) {
   // A graph is one command, so a trace could not show its parts.
   const bool captured = loop.period != 0 && subdomain_.device().captures() && !subdomain_.traced();
   const size_t passes = captured ? loop.period : 1, most = captured ? kGraphs : kUnits;

@@ -103,7 +103,7 @@ class AsyncRun {
   bool conclude(Loop& loop, int64_t skip);
   // Queue passes until the loop ends or stops, or until an inner loop does not end as expected. Return the
   // final value of `skip`, or 0 if the run is to be interrupted.
-  int64_t run_ahead(Loop& loop);
+  int64_t run_loop(Loop& loop);
   // Wait for queued work and return the value of `skip`. `reached`: the first operation that is not queued.
   int64_t await_notes(Loop& loop, size_t reached);
   // Queue a sweep, a scalar statement or a stop.

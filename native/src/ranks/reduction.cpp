@@ -16,11 +16,11 @@ void merge_records(void* from, void* into, int* count, MPI_Datatype* type) {
   const char* source = static_cast<const char*>(from);
   char* target = static_cast<char*>(into);
   for (int record = 0; record < *count; ++record) {
-    uint64_t target_wishes = 0, source_wishes = 0;
-    std::memcpy(&target_wishes, target, sizeof target_wishes);
-    std::memcpy(&source_wishes, source, sizeof source_wishes);
-    target_wishes |= source_wishes;
-    std::memcpy(target, &target_wishes, sizeof target_wishes);
+    uint64_t target_requests = 0, source_requests = 0;
+    std::memcpy(&target_requests, target, sizeof target_requests);
+    std::memcpy(&source_requests, source, sizeof source_requests);
+    target_requests |= source_requests;
+    std::memcpy(target, &target_requests, sizeof target_requests);
     for (size_t slot = 1; slot < slots; ++slot) {
       hc_accumulator a, b;  // buffers of MPI may be unaligned
       std::memcpy(&a, target + slot * sizeof a, sizeof a);

@@ -21,7 +21,7 @@ class RollCall {
 
   // Receive reports for `seconds`, or until all ranks have answered.
   void receive_reports(double seconds);
-  // Return true if this rank reports the verdict, since it is the first witness that responds.
+  // Return true if this rank reports the diagnosis, since it is the first witness that responds.
   bool is_reporter() const;
   // Return the diagnosis as a text that is appended to the message about the wait of this rank.
   std::string diagnosis() const;

@@ -262,10 +262,10 @@ void HostSweep::communicate(Worker& worker, Team& team) {
   }
   for (const auto& part : parts_) {
     if (!part->free.load(std::memory_order_acquire)) free_if_read(*part);
-    const bool settled = part->complete() && (!in_place_ || part->sent());
-    if (settled && part->arrived()) continue;
+    const bool exchange_complete = part->complete() && (!in_place_ || part->sent());
+    if (exchange_complete && part->arrived()) continue;
     worker.clock.enter(Activity::kExchange);
-    if (!settled) part->exchange->progress(worker.thread);
+    if (!exchange_complete) part->exchange->progress(worker.thread);
     for (bool more = true; more;) {
       more = false;
       team.attempt([&] { more = part->exchange->unpack(worker.trace.get()); });

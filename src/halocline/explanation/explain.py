@@ -149,8 +149,8 @@ def _strategy(kernels: str) -> Strategy:
     """Return the kernel strategy for a value of `kernels`; for "auto", the initial strategy of a run."""
     if kernels == TUNE:
         raise InputError(
-            "kernels is 'tune', but an explanation does not measure kernels; expected 'auto', 'direct', "
-            "'queue' or 'planes'"
+            "kernels is 'tune', but `explain` does not measure kernels; expected 'auto', 'direct', 'queue' "
+            "or 'planes'"
         )
     return Strategy() if kernels == AUTO else Strategy(kernels)
 

@@ -293,10 +293,10 @@ def result_of(observer: Any) -> Result:
     is_simulation = isinstance(problem, Simulation)
     if is_simulation:
         order, scheme = method_of(problem, names.scheme_name)
-        writing, bytes_per_pass = problem.writing_cost, problem.bytes_per_step
+        writing, bytes_per_pass = problem.writing, problem.bytes_per_step
     else:
         order, scheme = None, problem.method
-        writing = WritingCost() if runs.outcome is None else runs.outcome.writing_cost
+        writing = WritingCost() if runs.outcome is None else runs.outcome.writing
         bytes_per_pass = problem.prepared.bytes_per_pass * problem.unknown.grid.active_cells
     facts: dict[str, Any]
     if runs.part is not None:

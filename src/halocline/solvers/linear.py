@@ -183,7 +183,7 @@ class Solution(Outcome):
         ``.checksum(u)``.
     bytes_per_iteration : float
         Minimum memory traffic of one iteration in bytes, summed over all ranks.
-    writing_cost : WritingCost
+    writing : WritingCost
         Cost of output and checkpoints on this rank.
     """
 
@@ -194,7 +194,7 @@ class Solution(Outcome):
     rhs_norm: float
     fields: Fields
     bytes_per_iteration: float
-    writing_cost: WritingCost
+    writing: WritingCost
 
     def __repr__(self) -> str:
         relative = f"true_residual_relative={self.true_residual_relative:.2g}"
@@ -533,7 +533,7 @@ class LinearProblem(Sealed):
             rhs_norm=rhs_norm,
             fields=self.fields,
             bytes_per_iteration=self.prepared.bytes_per_pass * self.unknown.grid.active_cells,
-            writing_cost=files.writing_cost,
+            writing=files.writing,
         )
         if reason == "rounding limit" and self.domain.comm.rank == 0:
             log.warning("%s: %s", self.method, rounding_warning(solution, rtol))

@@ -31,7 +31,7 @@ def test_cells_are_proportional_or_as_specified() -> None:
         with active(Settings(n=n, dim=dim)):
             assert hc.cells(8, 4, also=[(6,)]) == shape
     for n, dim, words in (
-        (None, 3, "dim is 3; expected 1 or 2, the number of axes that this problem supports"),
+        (None, 3, "dim is 3; expected 1 or 2, the numbers of axes that this problem supports"),
         ([4, 4], 1, "n is 4,4; expected one number, or as many numbers as axes: 1"),
         ([4] * 3, None, "n is 4,4,4; expected one number, or as many numbers as axes: 1 or 2"),
     ):

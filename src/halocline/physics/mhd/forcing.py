@@ -52,8 +52,8 @@ class Forcing:
         Raises
         ------
         InputError
-            `kmax` exceeds the Nyquist limit of the grid, or gives more wave vectors than `MOST_VECTORS`. No
-            wave vector has a length between `kmin` and `kmax`.
+            `kmax` exceeds the Nyquist limit of the grid, or the box of wave vectors up to `kmax` has more
+            than `MOST_VECTORS` entries, or no wave vector has kmin <= |k| < kmax.
         """
         least = 2 * math.pi / max(grid.extent)
         steps = [2 * math.pi / length for length in grid.extent]

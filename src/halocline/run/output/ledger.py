@@ -45,12 +45,12 @@ class Ledger:
         Checkpoint from which the run was resumed.
     run : str
         Unique identifier of the run, which a resumed run retains; empty before the run writes files.
-    writing_cost : WritingCost
+    writing : WritingCost
         Cost of output and checkpoints so far.
     """
 
     def __init__(self, comm: Communicator) -> None:
-        self.comm, self.writing_cost, self._command = comm, WritingCost(), command_line()
+        self.comm, self.writing, self._command = comm, WritingCost(), command_line()
         self.start_new_run()
 
     def start_new_run(self) -> None:
@@ -312,7 +312,7 @@ class RunFiles:
         finally:
             for store in self.stores:
                 store.close()
-            self._ledger.writing_cost += self.writing_cost
+            self._ledger.writing += self.writing
 
     @property
     def statistics(self) -> list[Statistics]:
@@ -328,6 +328,6 @@ class RunFiles:
         return [(output, r) for output in self.outputs if (r := output.recorded) is not None]
 
     @property
-    def writing_cost(self) -> WritingCost:
+    def writing(self) -> WritingCost:
         """Cost of output and checkpoints in the run."""
-        return sum((store.writing_cost for store in self.stores), WritingCost())
+        return sum((store.writing for store in self.stores), WritingCost())

@@ -131,7 +131,7 @@ class RunStore:
         self._lock: FolderLock | None = None
 
     @property
-    def writing_cost(self) -> WritingCost:
+    def writing(self) -> WritingCost:
         """Cost of writing in this run."""
         return WritingCost(self.writer.written, self._seconds, self.writer.waited)
 

@@ -213,7 +213,8 @@ class Occasion:
         Raises
         ------
         InputError
-            With `exact`, steps as short as the interval may not change the time.
+            `exact` is True, and the interval is shorter than the shortest step that changes the time up to
+            `until`.
         """
         if self.exact and self.every.time is not None:
             shortest = clock.shortest_step(until)

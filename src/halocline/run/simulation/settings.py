@@ -193,7 +193,9 @@ class Settings:
             POINTS.check("n", number)
         if dim is not None and (isinstance(dim, bool) or dim not in by_axes):
             known = " or ".join(map(str, by_axes))
-            raise InputError(f"dim is {dim}; expected {known}, the number of axes that this problem supports")
+            raise InputError(
+                f"dim is {dim}; expected {known}, the numbers of axes that this problem supports"
+            )
         default = sizes[0] if dim is None else by_axes[dim]
         if n is None:
             return default

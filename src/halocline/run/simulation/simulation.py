@@ -375,9 +375,9 @@ class Simulation(Fields):
         return self._ledger.resumed
 
     @property
-    def writing_cost(self) -> WritingCost:
+    def writing(self) -> WritingCost:
         """Cost of output and checkpoints of all runs: bytes, seconds, and seconds waited."""
-        return self._ledger.writing_cost
+        return self._ledger.writing
 
     def present_scalars(self) -> dict[str, float]:
         """Return the current scalars during a run, for use in another thread.

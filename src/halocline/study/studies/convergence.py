@@ -179,7 +179,8 @@ def _check_grid_count(sizes: Sequence[int]) -> None:
     if len(sizes) < MIN_GRIDS:
         raise InputError(
             f"--n {','.join(map(str, sizes))}: expected at least {MIN_GRIDS} numbers. Without an exact "
-            f"solution, the order of convergence is computed from at least {MIN_GRIDS} grids."
+            f"solution, the order of convergence is computed from at least {MIN_GRIDS} grids. "
+            "Add sizes to --n."
         )
 
 

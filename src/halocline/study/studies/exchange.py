@@ -17,7 +17,10 @@ from halocline.study.study import Run, Study, StudyRequest
 class Exchange(Study):
     """Study of the command `halocline bench exchange`."""
 
-    footer = "Times are those of one exchange on the slowest rank: the median over runs of 30 exchanges each."
+    footer = (
+        "Times are those of one exchange on the slowest rank. Each time is the median over the runs, and the "
+        "time of a run is the mean of 30 exchanges."
+    )
 
     def runs(self, request: StudyRequest) -> list[Run]:
         """Return a run for each size, layout and set of transfer methods."""
