@@ -24,8 +24,8 @@ from halocline.words import short_repr
 def error_of(problem: Any, arguments: RunArguments, names: Names) -> float | None:
     """Return the error of a run; None if the file defines neither `error` nor `exact`. All ranks call this.
 
-    If the file defines `error`, the result is also None if the end of the run differs from the end in the
-    file, or if the error is not finite.
+    If the file defines `error`, the result is also None in two cases: the end of the run differs from the end
+    in the file, or the error is not finite.
 
     Parameters
     ----------

@@ -52,8 +52,8 @@ class Forcing:
         Raises
         ------
         InputError
-            `kmax` exceeds the Nyquist limit of the grid, or the box of wave vectors up to `kmax` has more
-            than `MOST_VECTORS` entries, or no wave vector has kmin <= |k| < kmax.
+            `kmax` exceeds the Nyquist limit of the grid, or no wave vector has kmin <= |k| < kmax. Also if
+            the box of wave vectors up to `kmax` has more than `MOST_VECTORS` entries.
         """
         least = 2 * math.pi / max(grid.extent)
         steps = [2 * math.pi / length for length in grid.extent]

@@ -17,10 +17,7 @@ from halocline.study.study import Run, Study, StudyRequest
 class Exchange(Study):
     """Study of the command `halocline bench exchange`."""
 
-    footer = (
-        "Times are those of one exchange on the slowest rank. Each time is the median over the runs, and the "
-        "time of a run is the mean of 30 exchanges."
-    )
+    footer = "Each time is that of one exchange on the slowest rank: a mean over 30, then a median over runs."
 
     def runs(self, request: StudyRequest) -> list[Run]:
         """Return a run for each size, layout and set of transfer methods."""
