@@ -16,17 +16,20 @@ from halocline.run.host.machine import this_machine
 
 RESULTS = Path(__file__).parent / "results"
 MEANINGS = {  # help texts of options
+    "architectures": "architectures of CUDA devices, separated by commas",
     "axes": "the axes that are cut, in turn",
     "cases": "what is measured, separated by commas",
     "dtypes": "precisions, separated by commas",
     "fields": "how many fields",
     "fluxes": "fluxes of the scheme, separated by commas",
     "iterations": "of one measurement",
+    "layouts": "forms of the layouts of fields, separated by commas",
     "kernels": "auto, tune, or one of direct, queue and planes",
     "method": "cg or cg-fused",
     "methods": "transfer methods, separated by commas",
     "n": "cells or points along each axis (of a subdomain, in exchanges)",
     "orders": "orders of differences, separated by commas",
+    "programs": "names of programs, separated by commas",
     "passes": "of one measurement, at least",
     "radius": "layers of halo",
     "ranks": "numbers of ranks, separated by commas",

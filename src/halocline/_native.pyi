@@ -813,6 +813,12 @@ class DeviceStorage:
     def itemsize(self) -> int: ...
 
     @property
+    def layout(self) -> list[int]:
+        """
+        Element of cell (0, 0, 0), and strides of the first two axes in elements.
+        """
+
+    @property
     def bytes(self) -> int:
         """Allocated memory in bytes, including padding."""
 

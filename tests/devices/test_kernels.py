@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -12,7 +13,11 @@ from halocline.compile.schedule import Schedule
 from halocline.compile.strategy import READS, SHARED_BYTES, Strategy
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing
-from halocline.run.engine import prepare
+from halocline.plan import launches
+from halocline.run.devices.devices import compile_for
+from halocline.run.engine import prepare, prepared
+from many_fields import sum_of_fields
+from runs_on_devices import BOTH
 from wide_stencil import star
 
 STRATEGIES = [
@@ -31,6 +36,34 @@ def test_every_strategy_gives_the_same_bits(
     for strategy in STRATEGIES:
         monkeypatch.setattr(prepare, "Strategy", lambda *_, strategy=strategy: strategy)
         assert star(shape, order, device="opencl:0") == expected, strategy
+
+
+@pytest.mark.parametrize("device", ["opencl:0", pytest.param(BOTH, marks=pytest.mark.long)])
+def test_literal_layouts_do_not_change_bits(
+    device: str, opencl: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a field moved to memory with a wider halo, kernels have the new layout."""
+    sources: list[str] = []
+
+    def load(place: Any, source: str) -> Any:
+        sources.append(source)
+        return compile_for(place, source)
+
+    monkeypatch.setattr(prepared, "compile_for", load)
+    results = []
+    for place, cells in (("cpu", 1), (device, 1), (device, 10**9)):
+        monkeypatch.setattr(launches, "LITERAL_CELLS", cells)
+        sim = sum_of_fields(26, place)  # without literals, these layouts are in memory
+        sim.run(steps=2)
+        u = sim.grid.fields["u0"]
+        norm = sim.evaluate(hc.norm(u[3, 4] - u))
+        sim.run(steps=1)
+        results.append((norm, sim.checksum("u0")))
+    assert results[0] == results[1] == results[2]
+    literals = {re.search(r"HC_LAYOUT_0 .*", source) for source in sources}
+    layouts = {literal[0] for literal in literals if literal}
+    assert None in literals
+    assert len(layouts) == 2
 
 
 def compiled(strategy: Strategy, order: int = 6) -> Schedule:

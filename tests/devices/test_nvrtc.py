@@ -56,7 +56,9 @@ def test_kernels_become_cubins_whose_resources_are_known(architecture):
     resources = nvrtc.resources(code)
     assert set(resources) == {"scale", "crowded"}
     assert 8 <= resources["scale"].registers <= 64
-    assert resources["scale"] == nvrtc.Resources(resources["scale"].registers, 0, 0, 0)
+    scale = resources["scale"]
+    assert scale == nvrtc.Resources(scale.instructions, scale.registers, 0, 0, 0)
+    assert 8 <= scale.instructions < resources["crowded"].instructions
     assert resources["crowded"].registers <= 64  # of 65536 for 1024 threads
     assert resources["crowded"].stack >= 800
     assert resources["crowded"].shared == 512

@@ -52,6 +52,7 @@ def test_explain_reports_devices_kernels_and_launches(opencl: Devices):
     )
     assert device["free_bytes"] == opencl[1].free_memory
     assert device["memory_bytes"] > explanation.plan.memory  # padded rows
+    assert not device["literal_layouts"]
     kernels = {(kernel["sweep"], kernel["kernel"]): kernel for kernel in explanation.on.kernels}
     sweep = kernels[3, "sweep_2_0"]  # the start and the first residual are before the loop
     assert (sweep["over"], sweep["march"], sweep["reductions"]) == ("cells", 16, 1)

@@ -7,6 +7,7 @@ the time. The default test suite cuts a grid such that the same shapes occur.
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch as patched
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 import bitwise_programs as bitwise
 import random_blocks as holes
 import random_programs as programs
+from halocline.plan import launches
 from halocline.run.ranks.mpi import world
 from runs_on_devices import BOTH, check_equal_bits, random_holes, same_bits
 
@@ -43,12 +45,13 @@ def test_every_layout_on_devices_gives_the_bits_of_the_cpu(problem: bitwise.Prob
 
 
 @settings(max_examples=100, **programs.ANY_SPEED)
-@given(programs.recipes(), programs.shapes_to_cut, st.none() | st.integers(3, 9))
+@given(programs.recipes(), programs.shapes_to_cut, st.none() | st.integers(3, 9), st.booleans())
 def test_many_random_programs_have_the_bits_of_the_cpu(
-    recipe: programs.Recipe, shape: tuple[int, ...], patch: int | None
+    recipe: programs.Recipe, shape: tuple[int, ...], patch: int | None, literal: bool
 ) -> None:
     ways = [{"device": BOTH, "patch": patch}, {"device": "opencl:0", "overlap": False}]
-    same_bits(recipe, shape, [*ways, {"device": BOTH, "subdomains_per_rank": 2}])
+    with patched.object(launches, "LITERAL_CELLS", 1 if literal else launches.LITERAL_CELLS):
+        same_bits(recipe, shape, [*ways, {"device": BOTH, "subdomains_per_rank": 2}])
 
 
 @settings(max_examples=60, **programs.ANY_SPEED)

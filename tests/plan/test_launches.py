@@ -27,7 +27,14 @@ from halocline.errors import InputError
 from halocline.lang.blocks import Blocks
 from halocline.plan.box import Box
 from halocline.plan.decompose import decompose
-from halocline.plan.launches import Launch, SweepLaunches, _launch, sweep_launches
+from halocline.plan.launches import (
+    LITERAL_CELLS,
+    Launch,
+    SweepLaunches,
+    _launch,
+    has_literal_layouts,
+    sweep_launches,
+)
 from halocline.plan.layout import Layout
 from halocline.plan.rank import SubdomainPlan, plan_subdomain
 from halocline.plan.transfer import ON_DEVICES, Transfers
@@ -371,6 +378,22 @@ def test_kernels_record_the_number_of_preloaded_planes(reads: str, order: int, a
     assert schedule.device is not None
     (sweep,) = schedule.sweeps()
     assert [kernel.preloaded_planes for kernel in schedule.device.kernels[sweep.kernel]] == [ahead]
+
+
+def test_layouts_are_literals_on_large_subdomains_of_equal_shape() -> None:
+    case = Problem("heat", [8, 8], scheme="euler")
+    schedule = compile_program(case.program, case.grid, device=Strategy())
+
+    def subdomains(*shape: int) -> list[SubdomainPlan]:
+        cut = decompose(shape, 2, strategy=(1, 2), periodic=(True, True))
+        return [plan_subdomain(schedule, Transfers(Layout.of(cut), ON_DEVICES), n) for n in range(2)]
+
+    assert has_literal_layouts(subdomains(1024, LITERAL_CELLS // 512))
+    assert not has_literal_layouts(subdomains(1023, LITERAL_CELLS // 512))
+    unequal = subdomains(2048, LITERAL_CELLS // 512 + 1)
+    assert not has_literal_layouts(unequal)
+    assert all(has_literal_layouts([subdomain]) for subdomain in unequal)
+    assert not has_literal_layouts([])  # a rank without work
 
 
 def test_the_number_of_reducing_blocks_is_bounded() -> None:

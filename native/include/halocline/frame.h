@@ -21,6 +21,12 @@ typedef struct {
   hc_int64 at, s0, s1;
 } hc_layout;
 
+// Layout of field `number` in a kernel, which has `argument` as an argument. A source may define this macro
+// before this header, so that the layouts are literals (compile/targets/source.py).
+#ifndef HC_LAYOUT
+#define HC_LAYOUT(number, argument) argument
+#endif
+
 // Cells to copy between two arrays. For message buffers, `s0` and `s1` are the strides of the box.
 typedef struct {
   hc_int64 from, to;         // indices of the arrays of the kernel

@@ -146,6 +146,13 @@ void bind_device_plan(nb::module_& m) {
            "    A cell is outside the storage.")
       .def_prop_ro("shape", [](const device::Storage& storage) { return as_tuple(storage.shape()); })
       .def_prop_ro("itemsize", &device::Storage::itemsize)
+      .def_prop_ro(
+          "layout",
+          [](const device::Storage& storage) {
+            const hc_layout& layout = storage.layout();
+            return std::array{layout.at, layout.s0, layout.s1};
+          },
+          "Element of cell (0, 0, 0), and strides of the first two axes in elements.")
       .def_prop_ro("bytes", &device::Storage::bytes, "Allocated memory in bytes, including padding.");
 
   nb::class_<device::Search>(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import struct
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -196,6 +197,8 @@ class Resources:
 
     Attributes
     ----------
+    instructions : int
+        Machine instructions, each of 16 bytes, including those that only pad the code.
     registers : int
         Registers per thread.
     spilled : int
@@ -206,12 +209,14 @@ class Resources:
         Bytes of shared memory per thread block.
     """
 
+    instructions: int
     registers: int
     spilled: int
     stack: int
     shared: int
 
 
+INSTRUCTION_BYTES = 16  # since sm_70
 _FUNCTION = re.compile(r"Function properties for (\w+)")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _USED = re.compile(r"Used (\d+) registers")
@@ -219,14 +224,18 @@ _SHARED = re.compile(r"(\d+) bytes smem")
 
 
 def resources(code: Path) -> dict[str, Resources]:
-    """Return the resources of each kernel of compiled code, as the compiler reports them.
+    """Return the resources of each kernel of compiled code.
 
-    The result is empty for PTX, which the driver compiles.
+    The compiler reports all resources except the number of instructions, which follows from the size of the
+    code. The result is empty for PTX, which the driver compiles.
     """
+    if code.suffix != ".cubin":
+        return {}
     try:
         log = code.with_suffix(".log").read_text(encoding="utf-8")
     except OSError:
         return {}
+    sizes = _section_sizes(code.read_bytes())
     result: dict[str, Resources] = {}
     name, stack, spilled = "", 0, 0
     for line in log.splitlines():
@@ -236,5 +245,19 @@ def resources(code: Path) -> dict[str, Resources]:
             stack, spilled = int(match[1]), int(match[2])
         elif (match := _USED.search(line)) and name:
             shared = _SHARED.search(line)
-            result[name] = Resources(int(match[1]), spilled, stack, int(shared[1]) if shared else 0)
+            instructions = sizes[f".text.{name}"] // INSTRUCTION_BYTES
+            shared_bytes = int(shared[1]) if shared else 0
+            result[name] = Resources(instructions, int(match[1]), spilled, stack, shared_bytes)
     return result
+
+
+def _section_sizes(binary: bytes) -> dict[str, int]:
+    """Return the size in bytes of each section of a 64-bit ELF file, by name."""
+    (table,) = struct.unpack_from("<Q", binary, 0x28)
+    entry_size, count, names_index = struct.unpack_from("<HHH", binary, 0x3A)
+    # of each section: offset of its name, then (after type, flags and address) its offset and its size
+    sections = [struct.unpack_from("<I20xQQ", binary, table + n * entry_size) for n in range(count)]
+    names = sections[names_index][1]
+    return {
+        binary[names + name : binary.index(b"\0", names + name)].decode(): size for name, _, size in sections
+    }

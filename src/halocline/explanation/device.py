@@ -11,7 +11,7 @@ from halocline.compile.schedule import Loop, Scalars, Schedule, Stop, flat
 from halocline.compile.strategy import Strategy
 from halocline.native import native
 from halocline.plan.devices import DeviceChoice, share_devices
-from halocline.plan.launches import Launch, SweepLaunches, sweep_launches
+from halocline.plan.launches import Launch, SweepLaunches, has_literal_layouts, sweep_launches
 from halocline.plan.layout import Layout
 from halocline.plan.rank import RankPlan, SubdomainPlan
 from halocline.run.devices.devices import label, present_devices, shared_bytes, subdomain_bytes
@@ -31,7 +31,8 @@ class DevicePlan:
         this machine does not have the device. `subdomains`: subdomains on the device. `ranks`: number of
         ranks that share the device. `memory_bytes`: memory of this rank on the device, namely fields with
         padded rows, scratch memory, message buffers, and small amounts of other data. `free_bytes`: free
-        memory at the time of the call, or None.
+        memory at the time of the call, or None. `literal_layouts`: True if the kernels are compiled for the
+        size of the subdomains, see `halocline.plan.launches.has_literal_layouts`.
     unknown : str
         Reason for incomplete information about the requested devices; empty for complete information.
     strategy : str
@@ -143,6 +144,7 @@ def device_plan(
                 "ranks": 1 if name == interface else sharing[name],
                 "memory_bytes": sum(map(subdomain_bytes, subdomains)),
                 "free_bytes": None if native_device is None else native_device.free_memory,
+                "literal_layouts": has_literal_layouts(subdomains),
             }
         )
     return DevicePlan(

@@ -163,6 +163,7 @@ def _devices(on: DevicePlan, placement: str) -> Iterator[str]:
         "ranks": lambda device: str(device["ranks"]),
         "memory": lambda device: amount(device["memory_bytes"]),
         "free memory": lambda device: "" if device["free_bytes"] is None else amount(device["free_bytes"]),
+        "field layouts": lambda device: "literals" if device["literal_layouts"] else "arguments",
     }
     note = "Memory of this rank: fields with padded rows, scratch memory and message buffers."
     if on.unknown:

@@ -18,6 +18,7 @@ DEFAULT_CELLS_PER_THREAD = 16  # along the streaming axis
 MANY_BLOCKS = 8192  # the cells per thread increase only if at least this number of thread blocks remains
 CELLS_PER_PRELOADED_PLANE = 8  # minimum of streamed cells per preloaded plane; see docs/performance.md
 MAX_BLOCKS_PER_AXIS = 65535  # limit of CUDA along all axes except the contiguous one.
+LITERAL_CELLS = 2**20  # minimum cells of a subdomain for which kernels with literal layouts are compiled
 ROW_THREADS = 64  # threads of a thread block along the contiguous axis, if several rows are available
 
 
@@ -90,6 +91,17 @@ class SweepLaunches:
     rims: tuple[Launch, ...]
     items: tuple[Item, ...]
     partials: tuple[tuple[DeviceKernel, int], ...]
+
+
+def has_literal_layouts(subdomains: Sequence[SubdomainPlan]) -> bool:
+    """Return True if the kernels of a device contain the layouts of fields as literals.
+
+    Such kernels compute addresses with fewer instructions and registers, but are compiled for each size of
+    the subdomains. Therefore all `subdomains` of the device must have equal layouts, and at least
+    `LITERAL_CELLS` cells.
+    """
+    cells = min((subdomain.box.size for subdomain in subdomains), default=0)
+    return cells >= LITERAL_CELLS and all(other.fields == subdomains[0].fields for other in subdomains)
 
 
 def sweep_launches(

@@ -21,6 +21,7 @@ from halocline.run.devices.devices import (
     check_memory,
     select_local_devices,
     storage_bytes,
+    storage_layout,
     subdomain_bytes,
     summary,
 )
@@ -126,6 +127,7 @@ def test_the_memory_of_a_field_is_known_before_allocation(opencl: Devices, data:
     planned = FieldPlan("u", "float32" if itemsize == 4 else "float64", owned, storage, 0)
     native_storage = native.DeviceStorage(opencl[0], shape, lower, upper, itemsize)
     assert storage_bytes(planned) == native_storage.bytes
+    assert storage_layout(planned) == tuple(native_storage.layout)
 
 
 def test_memory_is_checked_for_all_ranks_on_a_device():

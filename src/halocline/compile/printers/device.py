@@ -57,8 +57,9 @@ def print_device_kernel(
         else:
             out.add("if (control->skip != 0) return;")
             out.add("const hc_int64 end = f.hi[2];")
-        for name, array in arrays.items() if layouts else ():
-            out.add(f"const hc_layout {name}_layout = layouts[{array.number}];")
+        for name, array in arrays.items():
+            argument = f"layouts[{array.number}]" if layouts else f"{name}_argument"
+            out.add(f"const hc_layout {name}_layout = HC_LAYOUT({array.number}, {argument});")
         for scalar in sorted({*kernel.attributes("scalar")}):
             out.add(f"const double {names.scalars[scalar]} = scalars[{names.numbers[scalar]}];")
         if staged:
@@ -77,7 +78,7 @@ def _arrays(kernel: Kernel, arrays: dict[str, Array], layouts: bool) -> list[str
         constant = "" if array.name in written else "const "
         restrict = "" if array.name in read & written else " HC_RESTRICT"
         parameters += [f"HC_GLOBAL {constant}{C_TYPES[array.dtype]} *{restrict} {name}_data"]
-        parameters += [f"const hc_layout {name}_layout"] * (not layouts)
+        parameters += [f"const hc_layout {name}_argument"] * (not layouts)
     return parameters + ["HC_GLOBAL const hc_layout *layouts"] * layouts
 
 

@@ -82,6 +82,22 @@ def device_text(kernels: Sequence[str], fields: int) -> str:
     return "\n".join([device_headers(names), _move_kernel(2 * fields + 1), body])
 
 
+def with_literal_layouts(source: str, layouts: Sequence[tuple[int, int, int]]) -> str:
+    """Return the source of a program in which the layouts of fields are literals, instead of arguments.
+
+    Parameters
+    ----------
+    source : str
+        Source that `device_text` returned.
+    layouts : sequence of (int, int, int)
+        `at`, `s0` and `s1` of the `hc_layout` of each field, in elements.
+    """
+    lines = ["#define HC_LAYOUT(number, argument) HC_LAYOUT_##number"]
+    for number, (at, s0, s1) in enumerate(layouts):
+        lines.append(f"#define HC_LAYOUT_{number} {{{at}, {s0}, {s1}}}")
+    return "\n".join([*lines, source])
+
+
 def _move_kernel(arrays: int) -> str:
     """Return the kernel that copies between the given number of arrays; each block copies one piece."""
     out = Text()

@@ -8,7 +8,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
 from functools import cache
-from math import prod
 from typing import Any
 
 from halocline import forks
@@ -18,6 +17,7 @@ from halocline.compile.targets.source import OPENCL_OPTIONS, device_headers
 from halocline.errors import InputError, RunError
 from halocline.lang.dtype import ITEMSIZE
 from halocline.native import native
+from halocline.plan.box import three
 from halocline.plan.devices import DeviceChoice, deal_devices
 from halocline.plan.rank import FieldPlan, SubdomainPlan
 from halocline.plan.transfer import ON_DEVICES, chosen_methods
@@ -230,16 +230,23 @@ def device_methods(methods: Iterable[str] | str | None, interface: str) -> tuple
 SEGMENT = 128  # bytes: see native/src/device/storage.cpp
 
 
+def storage_layout(field: FieldPlan) -> tuple[int, int, int]:
+    """Return the members `at`, `s0` and `s1` of the `hc_layout` of a field, in elements.
+
+    The first owned cell of each row is aligned to a segment of memory.
+    """
+    unit = SEGMENT // ITEMSIZE[field.dtype]
+    shape, lower = three(field.storage.shape, 1), three([-l for l in field.storage.lo])
+    before = -(-lower[2] // unit) * unit
+    s1 = before - (lower[2] - shape[2]) // unit * unit
+    s0 = s1 * shape[1]
+    return lower[0] * s0 + lower[1] * s1 + before, s0, s1
+
+
 def storage_bytes(field: FieldPlan) -> int:
     """Return the bytes of device memory that a field of a subdomain needs, including the padding of rows."""
-    itemsize = ITEMSIZE[field.dtype]
-    first, end = field.owned.lo[-1], field.storage.hi[-1]
-    before, row = (first - field.storage.lo[-1]) * itemsize, (end - first) * itemsize
-    return prod(field.storage.shape[:-1]) * (_segments(before) + _segments(row))
-
-
-def _segments(size: int) -> int:
-    return -(-size // SEGMENT) * SEGMENT
+    planes = three(field.storage.shape, 1)[0]
+    return planes * storage_layout(field)[1] * ITEMSIZE[field.dtype]
 
 
 def subdomain_bytes(plan: SubdomainPlan, known: Container[str] = ()) -> int:

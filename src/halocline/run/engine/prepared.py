@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halocline.compile.schedule import AROUND, Loop, Schedule
+from halocline.compile.targets.source import with_literal_layouts
 from halocline.errors import RunError, Terminated
 from halocline.native import native
+from halocline.plan.launches import has_literal_layouts
 from halocline.plan.rank import RankPlan, plan_rank, wraps_rows
 from halocline.plan.transfer import Transfers
 from halocline.run.devices.devices import compile_for, device_errors
@@ -235,7 +237,7 @@ class Prepared:
     values : array of float64
         One value per scalar of the schedule. The engine reads and writes this array.
     modules : dict
-        Kernels by device.
+        Compiled kernels by device and source.
     native_engine : native Engine or None
         Engine; None until it is built. Any thread may read this attribute.
     """
@@ -297,13 +299,28 @@ class Prepared:
 
     def _modules(self) -> list[Any]:
         """Return, for each subdomain, the kernels compiled for its device; collective."""
-        domain, device = self.domain, self.schedule.device
-        assert device is not None
+        domain, subdomains = self.domain, range(len(self.plan.subdomains))
         with domain.comm.agreement(f"compile kernels of {self.name!r} for devices"):
-            if not self.modules:
-                distinct = dict.fromkeys(domain.devices)
-                self.modules = {present: compile_for(present, device.source) for present in distinct}
-        return [self.modules[domain.device_of(n)] for n in range(len(self.plan.subdomains))]
+            sources = {
+                place: self._source([n for n in subdomains if domain.device_of(n) == place])
+                for place in dict.fromkeys(map(domain.device_of, subdomains))
+            }
+            self.modules = {
+                key: self.modules[key] if key in self.modules else compile_for(*key)
+                for key in sources.items()
+            }
+        return [self.modules[place, sources[place]] for place in map(domain.device_of, subdomains)]
+
+    def _source(self, numbers: Sequence[int]) -> str:
+        """Return the source of the kernels for some subdomains, which are on the same device."""
+        device = self.schedule.device
+        assert device is not None
+        if not has_literal_layouts([self.plan.subdomains[n] for n in numbers]):
+            return device.source
+        storages = self.store.storages
+        return with_literal_layouts(
+            device.source, [storages[field.name][numbers[0]].layout for field in self.schedule.fields]
+        )
 
     def scalars(self) -> dict[str, float]:
         """Return all scalars of the program. Another thread may call this method during a run."""
