@@ -880,9 +880,12 @@ class Launch:
     scratch, partials, layouts : bool
         True if the kernel takes a pointer to scratch memory, to partial results of reductions, and to
         the layouts of its storages.
+    invariants : (str, int)
+        Symbol and number of the values in constant memory that the kernel computes or reads. The number
+        is 0 if there are none.
     """
 
-    def __init__(self, kernel: str, operands: Sequence[int], frame: Sequence[int], block_counts: Sequence[int], block_shape: Sequence[int], scratch: bool, partials: bool, layouts: bool) -> None: ...
+    def __init__(self, kernel: str, operands: Sequence[int], frame: Sequence[int], block_counts: Sequence[int], block_shape: Sequence[int], scratch: bool, partials: bool, layouts: bool, invariants: tuple[str, int]) -> None: ...
 
 class Item:
     """
@@ -911,6 +914,8 @@ class DeviceShare:
     sends, receives : list of Message
         At most 64 and 32.
     copies : list of (storage, source lo, destination lo, extent, subdomain)
+    invariants : list of Launch
+        Kernels that compute invariants, before all other kernels.
     fills, rims : list of Launch
         Boundary fills that run before the items. Rims are the boundary fills that run after all
         messages have arrived.
@@ -920,7 +925,7 @@ class DeviceShare:
         of thread blocks of its launches.
     """
 
-    def __init__(self, sends: Sequence[Message], receives: Sequence[Message], copies: Sequence[tuple[int, Sequence[int], Sequence[int], Sequence[int], int]], fills: Sequence[Launch], rims: Sequence[Launch], items: Sequence[Item], partials: Sequence[tuple[str, Sequence[int], int]]) -> None: ...
+    def __init__(self, sends: Sequence[Message], receives: Sequence[Message], copies: Sequence[tuple[int, Sequence[int], Sequence[int], Sequence[int], int]], invariants: Sequence[Launch], fills: Sequence[Launch], rims: Sequence[Launch], items: Sequence[Item], partials: Sequence[tuple[str, Sequence[int], int]]) -> None: ...
 
 class Nvrtc:
     """

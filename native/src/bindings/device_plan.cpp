@@ -33,16 +33,19 @@ std::tuple<int64_t, int64_t, int64_t> as_tuple(const Index& index) { return {ind
 
 void make_launch(device::Launch* self, const std::string& kernel, const std::vector<int64_t>& operands,
                  const FrameNumbers& frame, const std::array<uint32_t, 3>& block_counts,
-                 const std::array<uint32_t, 3>& block_shape, bool scratch, bool partials, bool layouts) {
-  new (self) device::Launch{kernel, operands, {}, block_counts, block_shape, scratch, partials, layouts};
+                 const std::array<uint32_t, 3>& block_shape, bool scratch, bool partials, bool layouts,
+                 const std::pair<std::string, size_t>& invariants) {
+  new (self)
+      device::Launch{kernel, operands, {}, block_counts, block_shape, scratch, partials, layouts, invariants};
   std::memcpy(&self->frame, frame.data(), sizeof self->frame);
 }
 
 void make_share(device::Share* self, const std::vector<Message>& sends, const std::vector<Message>& receives,
-                const std::vector<Place>& copies, const std::vector<device::Launch>& fills,
-                const std::vector<device::Launch>& rims, const std::vector<device::Item>& items,
+                const std::vector<Place>& copies, const std::vector<device::Launch>& invariants,
+                const std::vector<device::Launch>& fills, const std::vector<device::Launch>& rims,
+                const std::vector<device::Item>& items,
                 const std::vector<std::tuple<std::string, std::vector<size_t>, size_t>>& partials) {
-  new (self) device::Share{sends, receives, {}, fills, rims, items, {}};
+  new (self) device::Share{sends, receives, {}, invariants, fills, rims, items, {}};
   for (const auto& [storage, from, to, extent, source] : copies) {
     self->copies.push_back({storage, source, from, to, extent});
   }
@@ -214,9 +217,12 @@ void bind_device_plan(nb::module_& m) {
       "    Number of thread blocks along x, y, z; threads per block along x, y, z.\n"
       "scratch, partials, layouts : bool\n"
       "    True if the kernel takes a pointer to scratch memory, to partial results of reductions, and to\n"
-      "    the layouts of its storages.")
+      "    the layouts of its storages.\n"
+      "invariants : (str, int)\n"
+      "    Symbol and number of the values in constant memory that the kernel computes or reads. The number\n"
+      "    is 0 if there are none.")
       .def("__init__", &make_launch, "kernel"_a, "operands"_a, "frame"_a, "block_counts"_a, "block_shape"_a,
-           "scratch"_a, "partials"_a, "layouts"_a);
+           "scratch"_a, "partials"_a, "layouts"_a, "invariants"_a);
 
   nb::class_<device::Item>(m, "Item",
                            "Patch, or box of halo cells that the sweep also computes.\n\n"
@@ -244,6 +250,8 @@ void bind_device_plan(nb::module_& m) {
       "sends, receives : list of Message\n"
       "    At most 64 and 32.\n"
       "copies : list of (storage, source lo, destination lo, extent, subdomain)\n"
+      "invariants : list of Launch\n"
+      "    Kernels that compute invariants, before all other kernels.\n"
       "fills, rims : list of Launch\n"
       "    Boundary fills that run before the items. Rims are the boundary fills that run after all\n"
       "    messages have arrived.\n"
@@ -251,8 +259,8 @@ void bind_device_plan(nb::module_& m) {
       "partials : list of (kernel, reductions, total_blocks)\n"
       "    For each kernel with reductions: its name, the numbers of its reductions, and the total number\n"
       "    of thread blocks of its launches.")
-      .def("__init__", &make_share, "sends"_a, "receives"_a, "copies"_a, "fills"_a, "rims"_a, "items"_a,
-           "partials"_a);
+      .def("__init__", &make_share, "sends"_a, "receives"_a, "copies"_a, "invariants"_a, "fills"_a, "rims"_a,
+           "items"_a, "partials"_a);
 }
 
 }  // namespace halocline

@@ -24,8 +24,11 @@ class CudaDevice;
 
 class CudaBuffer : public Buffer {
  public:
-  CudaBuffer(const CudaDevice& device, Address address, size_t bytes, bool attached)
-      : Buffer(bytes), device(device), start(address), attached_(attached) {}
+  // Owner of the memory: this buffer, another process, or a module.
+  enum class Owner { kBuffer, kProcess, kModule };
+
+  CudaBuffer(const CudaDevice& device, Address address, size_t bytes, Owner owner)
+      : Buffer(bytes), device(device), start(address), owner_(owner) {}
   ~CudaBuffer() override;
 
   void* address() const override {
@@ -39,7 +42,7 @@ class CudaBuffer : public Buffer {
   const Address start;
 
  private:
-  bool attached_;  // memory of another process
+  Owner owner_;
 };
 
 class CudaPinned : public Pinned {

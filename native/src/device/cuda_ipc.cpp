@@ -41,7 +41,7 @@ std::unique_ptr<Buffer> CudaDevice::attach(const Shared& shared, size_t bytes) {
   use();
   Address address = 0;
   check(library().ipc_memory_open(&address, handle_of(shared), kIpcLazyPeerAccess), kOutOfReach);
-  return std::make_unique<CudaBuffer>(*this, address, bytes, true);
+  return std::make_unique<CudaBuffer>(*this, address, bytes, CudaBuffer::Owner::kProcess);
 }
 
 std::shared_ptr<Event> CudaDevice::shared_event() {

@@ -70,6 +70,14 @@ class CudaModule : public Module {
     return std::make_unique<CudaKernel>(device_, function, name);
   }
 
+  std::unique_ptr<Buffer> symbol(const std::string& name) const override {
+    device_.use();
+    Address address = 0;
+    size_t bytes = 0;
+    device_.check(library().module_global(&address, &bytes, code_, name.c_str()), "lookup of a symbol");
+    return std::make_unique<CudaBuffer>(device_, address, bytes, CudaBuffer::Owner::kModule);
+  }
+
  private:
   const CudaDevice& device_;
   Code code_;

@@ -154,6 +154,7 @@ struct Library {
   Status (*module_load)(Code*, const void*, unsigned, JitOption*, void**) = symbols["cuModuleLoadDataEx"];
   Status (*module_unload)(Code) = symbols["cuModuleUnload"];
   Status (*module_function)(Function*, Code, const char*) = symbols["cuModuleGetFunction"];
+  Status (*module_global)(Address*, size_t*, Code, const char*) = symbols["cuModuleGetGlobal_v2"];
   Status (*function_attribute)(int*, FunctionAttribute, Function) = symbols["cuFuncGetAttribute"];
   // since CUDA 12.4
   Status (*function_parameter)(Function, size_t, size_t*, size_t*) = symbols.optional("cuFuncGetParamInfo");

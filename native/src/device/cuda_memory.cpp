@@ -15,13 +15,14 @@ const CudaBuffer& ours(const Buffer& buffer) {
 }
 
 CudaBuffer::~CudaBuffer() {
+  if (owner_ == Owner::kModule) return;
   // An error here was already reported by an earlier call, or the process is ending.
   try {
     device.use();
   } catch (const DeviceError&) {
     return;
   }
-  attached_ ? library().ipc_memory_close(start) : library().free(start);
+  owner_ == Owner::kProcess ? library().ipc_memory_close(start) : library().free(start);
 }
 
 Address CudaBuffer::at(size_t offset, size_t bytes) const {
@@ -56,7 +57,7 @@ std::unique_ptr<Buffer> CudaDevice::allocate(size_t bytes) {
   const Status status = library().allocate(&address, allocated_bytes);
   if (status == kOutOfMemory) throw OutOfMemory("memory of " + label(), bytes, free_memory(), kLessMemory);
   check(status, "allocation of memory");
-  auto buffer = std::make_unique<CudaBuffer>(*this, address, bytes, false);
+  auto buffer = std::make_unique<CudaBuffer>(*this, address, bytes, CudaBuffer::Owner::kBuffer);
   // The call waits, since any queue may use the buffer immediately.
   check(library().set_bytes(address, 0, allocated_bytes, clearing_), "initialization of memory");
   check(library().stream_synchronize(clearing_), "initialization of memory");

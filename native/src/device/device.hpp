@@ -110,6 +110,9 @@ class Module {
   // Create a new kernel, which must not outlive the module. Throws DeviceError if there is no kernel of this
   // name.
   virtual std::unique_ptr<Kernel> kernel(const std::string& name) const = 0;
+  // Return the constant memory of a symbol, which must not outlive the module; null if the interface has no
+  // symbols.
+  virtual std::unique_ptr<Buffer> symbol(const std::string&) const { return nullptr; }
 };
 
 // Argument of a kernel: the address of the first byte of a buffer, or the bytes of a value.

@@ -71,6 +71,16 @@ void Subdomain::reserve_scratch(size_t bytes) {
   scratch_ = device_->allocate(bytes);
 }
 
+const Invariants& Subdomain::invariants(const std::pair<std::string, size_t>& symbol) {
+  const auto& [name, count] = symbol;
+  Invariants& memory = invariants_[name];
+  if (!memory.computed) {
+    memory.computed = device_->allocate(count * sizeof(double));
+    memory.symbol = module_->symbol(name);
+  }
+  return memory;
+}
+
 void Subdomain::update(const double* scalars) {
   if (scalar_bytes_ == 0) return;
   if (!known_.empty() && std::memcmp(known_.data(), scalars, scalar_bytes_) == 0) return;
@@ -125,8 +135,9 @@ std::vector<Lane> Subdomain::end_trace() {
   return lanes;
 }
 
-BoundLaunch::BoundLaunch(const Subdomain& domain, const Launch& launch)
+BoundLaunch::BoundLaunch(Subdomain& domain, const Launch& launch)
     : subdomain_(domain), launch_(launch), kernel_(domain.kernel(launch.kernel, threads(launch))) {
+  if (launch.invariants.second != 0) invariants_ = &domain.invariants(launch.invariants);
   for (const int64_t operand : launch.operands) {
     if (operand < 0 || static_cast<size_t>(operand) >= domain.storages().size()) {
       throw std::invalid_argument("kernel " + launch.kernel + ": storage " + std::to_string(operand) +
@@ -139,7 +150,8 @@ BoundLaunch::BoundLaunch(const Subdomain& domain, const Launch& launch)
   }
   constexpr size_t kAddress = 8;
   const size_t count = launch.operands.size(), layouts = launch.layouts ? 0 : count;
-  const size_t addresses = count + 2 + launch.scratch + launch.partials + launch.layouts;
+  const size_t addresses =
+      count + 2 + launch.scratch + launch.partials + launch.layouts + (invariants_ == nullptr ? 0 : 1);
   const size_t required_bytes = addresses * kAddress + layouts * sizeof(hc_layout) + sizeof(hc_frame);
   const Description& device = domain.device().description();
   if (required_bytes > device.parameters) {
@@ -152,7 +164,7 @@ BoundLaunch::BoundLaunch(const Subdomain& domain, const Launch& launch)
 
 void BoundLaunch::operator()(Queue& queue, const Buffer* partials) const {
   std::vector<Argument> arguments;
-  arguments.reserve(2 * launch_.operands.size() + 4);
+  arguments.reserve(2 * launch_.operands.size() + 7);
   for (const int64_t operand : launch_.operands) {
     const Storage& storage = *subdomain_.storages()[static_cast<size_t>(operand)];
     arguments.emplace_back(&storage.buffer());
@@ -162,6 +174,7 @@ void BoundLaunch::operator()(Queue& queue, const Buffer* partials) const {
   arguments.emplace_back(&subdomain_.scalars());
   if (launch_.scratch) arguments.emplace_back(subdomain_.scratch());
   if (launch_.partials) arguments.emplace_back(partials);
+  if (invariants_ != nullptr) arguments.emplace_back(invariants_->computed.get());
   arguments.emplace_back(&subdomain_.control());
   arguments.emplace_back(value(launch_.frame));
   queue.launch(*kernel_, launch_.block_counts, launch_.block_shape, arguments);

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device/device.hpp"
@@ -21,6 +22,18 @@ struct Launch {
   bool scratch = false;
   bool partials = false;
   bool layouts = false;  // the layouts of storages are in memory, not among the parameters
+  // Values in constant memory that the kernel computes or reads: symbol and number. No values: 0.
+  std::pair<std::string, size_t> invariants{};
+};
+
+// Memory of the invariants of a kernel. A kernel computes them before a sweep. Where kernels read them from a
+// symbol of their module, a copy follows.
+struct Invariants {
+  std::unique_ptr<Buffer> computed, symbol;  // without a symbol, kernels read `computed`
+
+  void publish(Queue& queue) const {
+    if (symbol) queue.copy(*symbol, 0, *computed, 0, computed->bytes());
+  }
 };
 
 // Return a kernel that will run with `threads` threads per block. Throws DeviceError if there is no kernel of
@@ -56,6 +69,8 @@ class Subdomain {
   // The hc_layout of each storage.
   Buffer& layouts() const { return *layouts_; }
   const Buffer* scratch() const { return scratch_.get(); }
+  // Return the memory of these invariants, which all launches share.
+  const Invariants& invariants(const std::pair<std::string, size_t>& symbol);
 
   // Queue of kernels that compute.
   Queue& compute_queue() { return *computing_; }
@@ -91,6 +106,7 @@ class Subdomain {
   std::vector<std::shared_ptr<Storage>> storages_;
   size_t scalar_bytes_;
   std::unique_ptr<Buffer> scalars_, control_, layouts_, scratch_;
+  std::map<std::string, Invariants> invariants_;
   std::unique_ptr<Pinned> updates_;
   std::array<std::shared_ptr<Event>, kUpdates> updated_;
   size_t update_ = 0;
@@ -106,14 +122,17 @@ class Subdomain {
 class BoundLaunch {
  public:
   // Throws std::invalid_argument or DeviceError if the plan is invalid.
-  BoundLaunch(const Subdomain& domain, const Launch& launch);
+  BoundLaunch(Subdomain& domain, const Launch& launch);
 
   // `partials`: memory for partial results of reductions; null if there are none.
   void operator()(Queue& queue, const Buffer* partials = nullptr) const;
+  // Memory of the invariants; null if there are none.
+  const Invariants* invariants() const { return invariants_; }
 
  private:
   const Subdomain& subdomain_;
   Launch launch_;
+  const Invariants* invariants_ = nullptr;
   std::unique_ptr<Kernel> kernel_;
 };
 

@@ -31,6 +31,7 @@ Sweep::Sweep(const Rank& rank, const Subdomains& subdomains, const SweepPlan& pl
 
 void Sweep::add(Part& part, const Share& share, const SweepPlan& plan, const Subdomains&) {
   add_reducers(part, share);
+  for (const Launch& launch : share.invariants) part.invariants.emplace_back(part.subdomain, launch);
   for (const Launch& fill : share.fills) part.fills.emplace_back(part.subdomain, fill);
   for (const Launch& rim : share.rims) part.rims.emplace_back(part.subdomain, rim);
   uint32_t known = 0;
@@ -162,6 +163,10 @@ void Sweep::start() {
     if (rank_.messages && part->copied) computing.wait(part->copied);
     if (!rank_.kernels) continue;
     computing.mark(EventKind::kFill, number_);
+    for (const BoundLaunch& launch : part->invariants) {
+      launch(computing);
+      launch.invariants()->publish(computing);
+    }
     for (const BoundLaunch& fill : part->fills) fill(computing);
   }
 }

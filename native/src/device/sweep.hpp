@@ -38,8 +38,9 @@ struct Partials {
 struct Share {
   std::vector<Message> sends, receives;
   std::vector<Copy> copies;
-  std::vector<Launch> fills;  // boundary fills that run before the patches
-  std::vector<Launch> rims;   // boundary fills that run after all messages have arrived
+  std::vector<Launch> invariants;  // kernels that compute invariants, before all other kernels
+  std::vector<Launch> fills;       // boundary fills that run before the patches
+  std::vector<Launch> rims;        // boundary fills that run after all messages have arrived
   std::vector<Item> items;
   std::vector<Partials> partials;
 };
@@ -100,7 +101,7 @@ class Sweep : public halocline::Sweep {
     std::unique_ptr<Exchange> exchange;
     Moves periodic_copies;
     std::vector<Peer> peers;
-    std::vector<BoundLaunch> fills, rims;
+    std::vector<BoundLaunch> invariants, fills, rims;
     std::vector<BoundItem> items;
     std::vector<Reducer> reducers;
     std::shared_ptr<Event> begun, copied, reduced;

@@ -181,6 +181,8 @@ class DeviceKernel:
         Cells of each thread block along three axes, if the block computes a tile of cells.
     layouts : bool
         True if the kernel reads the layouts of its arrays from memory, since they exceed the parameter space.
+    invariants : int
+        Number of values in constant memory. The kernel with the prefix `FILL` computes them before a sweep.
     """
 
     name: str
@@ -196,6 +198,7 @@ class DeviceKernel:
     preloaded_planes: int = 0
     tile: tuple[int, int, int] | None = None
     layouts: bool = False
+    invariants: int = 0
 
 
 @dataclass(frozen=True)
@@ -362,6 +365,8 @@ def flat(operations: Sequence[Operation]) -> Iterator[Operation]:
 
 # Placeholder for the name in the text of a kernel, so that kernels can be compared before they have names.
 NAME = "@"
+
+FILL = "fill_"  # prefix of the name of a kernel that computes the invariants of another kernel
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from halocline.errors import InputError
 from halocline.lang.grid import unknown_name_error
@@ -80,6 +80,16 @@ class Strategy:
         text += f", unrolled by {self.unroll}" if self.unroll > 1 else ""
         text += f", at least {self.resident_blocks} resident blocks" if self.resident_blocks else ""
         return text + (", stages in memory" if self.stages == "memory" else "")
+
+    def for_many_registers(self) -> Strategy:
+        """Return the strategy for kernels whose cells need nearly all registers of a thread.
+
+        The default thread blocks become smaller, so that a multiprocessor holds three of them. This limits
+        each thread to 168 registers.
+        """
+        if self != Strategy(self.reads, stages=self.stages):
+            return self
+        return replace(self, block_shape=(32, 4), resident_blocks=3)
 
     def threads_per_axis(self, ndim: int) -> tuple[int, int, int] | None:
         """Return the threads of a block along three axes, the contiguous one first."""

@@ -39,14 +39,15 @@ class DevicePlan:
         Mapping of threads to the cells of sweeps; see `halocline.compile.strategy.Strategy`.
     kernels : list of dict
         Kernels in each sweep of this rank. `sweep`: number of the sweep in `explain`, from 1. `kernel`: name.
-        `over`: kind of the computed cells, "cells", "halo" or "boundary". `fields`: fields of the kernel.
+        `over`: kind of the computed cells, "cells", "halo", "boundary", or "invariants" for values that are
+        equal in all cells. `fields`: fields of the kernel.
         `group` and `march` apply to the largest launch. `group`: size of a thread block along x, y, z of the
         device, the contiguous axis first. `march`: number of cells that a thread computes in sequence.
         `launches` and `groups`: numbers of launches and thread blocks in one execution, summed over all
         subdomains. `reductions`: number of reductions. `scratch`: True if the kernel uses scratch memory.
     launches : dict of str to int
         Numbers of launches in one pass of the loop, by kind. "cells": kernels of sweeps. "halo": kernels of
-        sweeps in the halo. "boundary": boundary conditions. "copy": copies, packing and unpacking of halos.
+        sweeps in the halo. "boundary": boundary conditions. "invariants": values that are equal in all cells. "copy": copies, packing and unpacking of halos.
         "reductions": last stages of reductions. "scalars": scalars, stops and loop conditions. With one
         subdomain, the device computes scalars, stops and loop conditions without the host. With several
         subdomains, this number is 0.
@@ -157,7 +158,9 @@ def _kernels(
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """Return the kernels of every sweep, and the number of launches of each kind in one pass of the loop."""
     names = [info.name for info in schedule.fields]
-    launch_counts = dict.fromkeys(("cells", "halo", "boundary", "copy", "reductions", "scalars"), 0)
+    launch_counts = dict.fromkeys(
+        ("cells", "halo", "boundary", "invariants", "copy", "reductions", "scalars"), 0
+    )
     device_of = {subdomain.number: n // subdomains_per_device for n, subdomain in enumerate(plan.subdomains)}
     of_pass = schedule.pass_numbers()
     kernels: list[dict[str, Any]] = []
@@ -203,6 +206,8 @@ def _kernels(
 
 def _by_kind(subdomain: SubdomainPlan, sweep_plan: SweepLaunches) -> Iterator[tuple[str, Launch]]:
     """Yield all launches in one subdomain, each with the kind of its cells."""
+    for launch in sweep_plan.invariants:
+        yield "invariants", launch
     for launch in (*sweep_plan.fills, *sweep_plan.rims):
         yield "boundary", launch
     for number, item in enumerate(sweep_plan.items):  # patches come first

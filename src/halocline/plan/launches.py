@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from math import prod
 
-from halocline.compile.schedule import DeviceKernel, Schedule, Sweep
+from halocline.compile.schedule import FILL, DeviceKernel, Schedule, Sweep
 from halocline.compile.strategy import MAX_THREADS_PER_BLOCK, streaming_axis
 from halocline.plan.box import Box
 from halocline.plan.rank import SubdomainPlan, SweepPlan
@@ -78,6 +79,8 @@ class SweepLaunches:
 
     Parameters
     ----------
+    invariants : tuple of Launch
+        Kernels that compute the invariants of the other kernels, before these run.
     fills : tuple of Launch
         Boundary conditions that run before the patches.
     rims : tuple of Launch
@@ -87,6 +90,7 @@ class SweepLaunches:
         Each kernel that reduces, with the number of thread blocks of all its launches.
     """
 
+    invariants: tuple[Launch, ...]
     fills: tuple[Launch, ...]
     rims: tuple[Launch, ...]
     items: tuple[Item, ...]
@@ -136,9 +140,22 @@ def sweep_launches(
                     yield _launch(kernel, cells, cells, (0,) * schedule.ndim)
 
     partials = tuple((k, blocks_of_kernels.get(k, 0)) for k in kernels[sweep.kernel] if k.reductions)
-    return SweepLaunches(
-        tuple(fill_launches(sweep_plan.cores)), tuple(fill_launches(sweep_plan.rims)), tuple(items), partials
+    fills, rims = tuple(fill_launches(sweep_plan.cores)), tuple(fill_launches(sweep_plan.rims))
+    launched = chain(fills, rims, *(item.launches for item in items))
+    invariants = tuple(
+        _launch_of_invariants(kernel)
+        for kernel in dict.fromkeys(launch.kernel for launch in launched)
+        if kernel.invariants
     )
+    return SweepLaunches(invariants, fills, rims, tuple(items), partials)
+
+
+def _launch_of_invariants(kernel: DeviceKernel) -> Launch:
+    """Return the launch of the kernel that computes the invariants of another kernel, in one thread."""
+    ndim = len(kernel.top)
+    fill = DeviceKernel(FILL + kernel.name, (), ((0, 0),) * ndim, (0,) * ndim, invariants=kernel.invariants)
+    cell = Box((0,) * ndim, (1,) * ndim)
+    return Launch(fill, cell, cell, (0,) * ndim, (1, 1, 1), (1, 1, 1), 1)
 
 
 def _launches_over(

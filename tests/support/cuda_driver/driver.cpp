@@ -17,6 +17,7 @@
 // halocline_standin_launches() returns the kernels and their streams' priorities.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <setjmp.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -182,6 +183,7 @@ struct Module {
   Device* device = nullptr;
   void* library = nullptr;
   std::vector<Function*> functions;
+  std::set<uintptr_t> symbols;
 };
 
 struct Function {
@@ -456,6 +458,7 @@ Address map(Memory memory) {
 int unmap(Address address, bool attached) {
   const auto entry = world().memory.find(static_cast<uintptr_t>(address));
   if (entry == world().memory.end() || entry->second.attached != attached) return kInvalidValue;
+  if (entry->second.mapping == nullptr) return kInvalidValue;  // the memory of a module
   const Memory& memory = entry->second;
   mmap(memory.mapping, memory.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
        0);
@@ -990,6 +993,7 @@ int cuModuleUnload(Module* module) {
   const std::scoped_lock lock(world().mutex);
   if (world().modules.erase(module) == 0) return kInvalidHandle;
   for (Function* function : module->functions) world().functions.erase(function);
+  for (const uintptr_t symbol : module->symbols) world().memory.erase(symbol);
   delete module;
   return kSuccess;
 }
@@ -1003,6 +1007,24 @@ int cuModuleGetFunction(Function** function, Module* module, const char* name) {
   *function = new Function{module->device, static_cast<const standin::Kernel*>(kernel)};
   module->functions.push_back(*function);
   world().functions.insert(*function);
+  return kSuccess;
+}
+
+int cuModuleGetGlobal_v2(uint64_t* address, size_t* bytes, Module* module, const char* name) {
+  NEED_CONTEXT();
+  if (!known(world().modules, module)) return kInvalidHandle;
+  void* variable = dlsym(module->library, name);
+  if (variable == nullptr) return kNotFound;
+  Dl_info info;
+  const ElfW(Sym)* symbol = nullptr;
+  if (dladdr1(variable, &info, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT) == 0) return kNotFound;
+  *address = reinterpret_cast<uint64_t>(variable);
+  *bytes = symbol->st_size;
+  const std::scoped_lock lock(world().mutex);
+  Memory& memory = world().memory[static_cast<uintptr_t>(*address)];
+  memory.device = module->device;
+  memory.bytes = *bytes;
+  module->symbols.insert(static_cast<uintptr_t>(*address));
   return kSuccess;
 }
 

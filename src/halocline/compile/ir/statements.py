@@ -259,8 +259,8 @@ class CheckAngles(Statement):
     span: str = "row"
 
 
-class OncePerBlock(Statement):
-    """Computation of values by the first thread of a block, their storage in `array`, and a barrier."""
+class ComputeInvariants(Statement):
+    """Computation of values, and their storage in `array`, by a kernel that runs before the sweep."""
 
     array: str
     values: tuple[int, ...]
@@ -586,5 +586,5 @@ USES: dict[type[Statement], str] = {
     MarkSelection: "condition",
     CheckAngles: "angles",
     Lanes: "columns",
-    OncePerBlock: "values",
+    ComputeInvariants: "values",
 }

@@ -1,8 +1,9 @@
-"""Values that are equal in all cells, stored in shared memory of a thread block.
+"""Values that are equal in all cells, stored in constant memory.
 
 A kernel may have a hundred of these values, such as parameters and weights of differences. Without this pass,
-these values occupy registers while a thread computes its cells. If the cells need all registers, the first
-thread of a block computes these values once. The threads then load each value where they use it.
+these values occupy registers while a thread computes its cells. If the cells need all registers, a separate
+kernel computes these values before each sweep. On CUDA devices, instructions then read the values from
+constant memory without a load.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from dataclasses import replace
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Array, Kernel, Table, substituted_in
 from halocline.compile.passes.order import Steps, registers
-from halocline.lang.dtype import ITEMSIZE
 
 ADDRESS = 2  # registers per address
 DTYPE = "float64"
+MAX_INVARIANTS = 128  # of a kernel; the 64 KiB of constant memory then suffice for 64 kernels
 NAME = ":invariants"  # no field has a colon in its name
 
 
@@ -32,13 +33,11 @@ def required_registers(kernel: Kernel) -> int:
     return ADDRESS * len(used_arrays) + invariant_registers + Steps(kernel, varying, stores, ends).max_live
 
 
-def invariants(kernel: Kernel, free_bytes: int) -> Kernel:
-    """Move invariants of the only nest of a kernel to shared memory; use at most `free_bytes` bytes."""
+def invariants(kernel: Kernel) -> Kernel:
+    """Move invariants of the only nest of a kernel to constant memory, at most `MAX_INVARIANTS`."""
     (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
     results = ir.roots(nest.body)
-    selected = _used_invariants(kernel, kernel.below(results), results)[
-        : max(0, free_bytes) // ITEMSIZE[DTYPE]
-    ]
+    selected = _used_invariants(kernel, kernel.below(results), results)[:MAX_INVARIANTS]
     if not selected:
         return kernel
     table = Table(kernel.grid, kernel.arrays, kernel.values)
@@ -49,7 +48,7 @@ def invariants(kernel: Kernel, free_bytes: int) -> Kernel:
     array = Array(NAME, DTYPE, "invariants", shape=(len(selected),))
     body: ir.Body = tuple(s for s in kernel.body if s is not nest)
     nest = replace(nest, body=substituted_in(table, nest.body, substitutions))
-    body += (ir.DeclareShared(NAME), ir.OncePerBlock(NAME, tuple(selected)), nest)
+    body += (ir.ComputeInvariants(NAME, tuple(selected)), nest)
     return replace(kernel, arrays=(*kernel.arrays, array), values=tuple(table.values), body=body)
 
 

@@ -7,7 +7,6 @@ for all of its cells. Registers keep values along this axis until later cells us
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import prod
 
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Array, Kernel, Table, padded, renumbered
@@ -21,8 +20,7 @@ def threads(kernel: Kernel, strategy: Strategy, shared: int) -> Kernel:
     """Distribute the only nest of a kernel over threads; `shared` is the shared memory in bytes."""
     (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
     reductions = [s for s in nest.body if isinstance(s, ir.Reduce)]
-    invariant_bytes = sum(prod(a.shape) * ITEMSIZE[a.dtype] for a in kernel.arrays if a.kind == "invariants")
-    free_bytes = shared - bool(reductions) * REDUCING_BYTES - invariant_bytes
+    free_bytes = shared - bool(reductions) * REDUCING_BYTES
     written = {s.array for s in nest.body if isinstance(s, ir.Store)}
     used_arrays = written | {name for name, _ in kernel.loads(ir.roots(nest.body))}
     neighbours = _NeighbourStorage(kernel, nest, strategy, free_bytes)
@@ -66,7 +64,7 @@ def lets(kernel: Kernel, nest: ir.Nest) -> tuple[ir.Body, ir.Body]:
 
 def _with_lets(kernel: Kernel, statement: ir.Statement) -> ir.Statement:
     """Return a statement that precedes the nest; insert a `Let` if the statement computes invariants."""
-    if isinstance(statement, ir.OncePerBlock):
+    if isinstance(statement, ir.ComputeInvariants):
         return replace(statement, body=(ir.Let(tuple(kernel.below(statement.values))),))
     return statement
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import Array, Kernel, padded, padded_extent
+from halocline.compile.ir.kernel import Array, Kernel, Value, padded, padded_extent
 from halocline.compile.printers.spelling import (
     C_TYPES,
     DEVICE,
@@ -16,6 +16,7 @@ from halocline.compile.printers.spelling import (
     Names,
     suffix,
 )
+from halocline.compile.schedule import FILL
 from halocline.compile.strategy import MAX_THREADS_PER_BLOCK, Strategy
 
 
@@ -36,7 +37,10 @@ def print_device_kernel(
     out, statements = printer.out, list(ir.flat(kernel.body))
     staged = any(isinstance(s, ir.Allocate) for s in statements)
     reduces = any(isinstance(s, ir.Reduce) for s in statements)
-    barriers = reduces or block_shape is not None or any(isinstance(s, ir.OncePerBlock) for s in statements)
+    barriers = reduces or block_shape is not None
+    invariants = [s for s in statements if isinstance(s, ir.ComputeInvariants)]
+    for statement in invariants:
+        printer.print_fill_kernel(statement)
     arrays = {printer.name_of(array): array for array in kernel.arrays if array.kind == "field"}
     out.add(f"// {kernel.comment}")
     fixed = "" if block_shape is None else f"_FIXED_BLOCK({', '.join(map(str, block_shape))})"
@@ -47,6 +51,7 @@ def print_device_kernel(
     parameters += ["HC_GLOBAL const double *scalars"]
     parameters += ["HC_GLOBAL char *scratch"] * staged
     parameters += ["HC_GLOBAL hc_partial *partials"] * reduces
+    parameters += ["HC_CONSTANT const double *invariants"] * len(invariants)
     parameters += ["HC_GLOBAL const hc_control *control", "const hc_frame f"]
     with out.block(f"HC_KERNEL{fixed} {kernel.name}({', '.join(parameters)})"):
         if reduces:
@@ -60,8 +65,7 @@ def print_device_kernel(
         for name, array in arrays.items():
             argument = f"layouts[{array.number}]" if layouts else f"{name}_argument"
             out.add(f"const hc_layout {name}_layout = HC_LAYOUT({array.number}, {argument});")
-        for scalar in sorted({*kernel.attributes("scalar")}):
-            out.add(f"const double {names.scalars[scalar]} = scalars[{names.numbers[scalar]}];")
+        printer.declare_scalars()
         if staged:
             out.add("HC_GLOBAL char *free_scratch = scratch;")
         printer.body(kernel.body)
@@ -183,13 +187,32 @@ class _Printer(KernelPrinter):
         declaration = f"{self.name_of(array)}{suffix_of_kind}[{prod(array.shape)}]"
         self.out.add(f"HC_SHARED {C_TYPES[array.dtype]} {declaration};")
 
-    def print_once_per_block(self, statement: ir.OncePerBlock) -> None:
-        array = self.kernel.array[statement.array]
-        with self.out.block("if (hc_thread_number() == 0)"), self.scope():
+    def print_fill_kernel(self, statement: ir.ComputeInvariants) -> None:
+        """Print the kernel that computes the invariants, for one thread."""
+        out, name = self.out, self.kernel.name
+        out.add(f"HC_INVARIANTS({name}, {len(statement.values)})")
+        parameters = "HC_GLOBAL const double *scalars, HC_GLOBAL double *invariants"
+        parameters += ", HC_GLOBAL const hc_control *control, const hc_frame f"
+        with out.block(f"HC_KERNEL {FILL}{name}({parameters})"), self.scope():
+            out.add("if (control->skip != 0) return;")
+            self.declare_scalars()
             self.body(statement.body)
             for place, number in enumerate(statement.values):
-                self.out.add(f"{self.name_of(array)}[{place}] = {self.cast(number, array.dtype)};")
-        self.out.add("HC_BARRIER();")
+                out.add(f"invariants[{place}] = {self.cast(number, 'float64')};")
+
+    def print_compute_invariants(self, statement: ir.ComputeInvariants) -> None:
+        """Print nothing: a separate kernel contains these values; see `print_fill_kernel`."""
+
+    def declare_scalars(self) -> None:
+        """Declare all scalars of the kernel."""
+        for scalar in sorted({*self.kernel.attributes("scalar")}):
+            number = self.names.numbers[scalar]
+            self.out.add(f"const double {self.names.scalars[scalar]} = scalars[{number}];")
+
+    def invariant(self, value: Value) -> str:
+        _, place = value.attribute
+        cast = f"({C_TYPES[value.dtype]})" if value.dtype != "float64" else ""
+        return f"{cast}HC_INVARIANT({self.kernel.name}, {place})"
 
     def print_barrier(self, statement: ir.Barrier) -> None:
         self.out.add("HC_BARRIER();")

@@ -432,10 +432,8 @@ class KernelPrinter:
         return self.declared(value, variable, self.load_text(array, offset))
 
     def invariant(self, value: Value) -> str:
-        """Return the text that reads an invariant from shared memory."""
-        array, place = value.attribute
-        cast = f"({C_TYPES[value.dtype]})" if value.dtype != self.kernel.array[array].dtype else ""
-        return f"{cast}{self.name_of(self.kernel.array[array])}[{place}]"
+        """Return the text that reads an invariant from constant memory."""
+        raise NotImplementedError
 
     def load_text(self, array: Array, offset: ir.Offset) -> str:
         """Return the text that reads an array at an offset on three axes from the current cell."""

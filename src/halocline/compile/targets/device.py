@@ -96,8 +96,7 @@ class Device:
         staged = len(kernel.body) > 1
         slots = tuple(s.slot for s in nest.body if isinstance(s, ir.Reduce))
         if required_registers(kernel) > limits.REGISTERS:
-            free_bytes = self.shared - bool(slots) * limits.REDUCING_BYTES
-            kernel = run(kernel, partial(invariants, free_bytes=free_bytes))
+            kernel, strategy = run(kernel, invariants), strategy.for_many_registers()
         result = run(
             kernel, partial(threads, strategy=strategy, shared=self.shared), branch_statements, order
         )
@@ -121,6 +120,7 @@ class Device:
             cells_per_thread=strategy.cells_per_thread,
             preloaded_planes=preloaded_planes,
             layouts=layouts,
+            invariants=sum(a.shape[0] for a in result.arrays if a.kind == "invariants"),
         )
 
     def _tile(self, kernel: Kernel, names: Names) -> tuple[str, DeviceKernel]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halocline.compile.schedule import Await, Fill, Loop, Operation, Scalars, Schedule, Stop, Sweep
+from halocline.compile.schedule import FILL, Await, Fill, Loop, Operation, Scalars, Schedule, Stop, Sweep
 from halocline.native import native
 from halocline.plan.box import Box, three
 from halocline.plan.exchange import TAGS, Message
@@ -281,8 +281,11 @@ class DeviceBinder(Binder):
             for item in planned.items
         ]
         partials = [(kernel.name, list(kernel.reductions), total) for kernel, total in planned.partials]
-        fills, rims = launches(planned.fills), launches(planned.rims)
-        return self.native.DeviceShare(*self.exchange(subdomain, plan), fills, rims, items, partials)
+        boundary = launches(planned.fills), launches(planned.rims)
+        invariants = launches(planned.invariants)
+        return self.native.DeviceShare(
+            *self.exchange(subdomain, plan), invariants, *boundary, items, partials
+        )
 
     def _launch(self, launch: Launch, subdomain: SubdomainPlan, planned: SweepLaunches) -> Any:
         kernel = launch.kernel
@@ -305,4 +308,5 @@ class DeviceBinder(Binder):
             scratch,
             reduces,
             kernel.layouts,
+            (f"{kernel.name.removeprefix(FILL)}_invariants", kernel.invariants),
         )

@@ -237,7 +237,7 @@ class Prepared:
     values : array of float64
         One value per scalar of the schedule. The engine reads and writes this array.
     modules : dict
-        Compiled kernels by device and source.
+        Compiled kernels by device, source, and index of the subdomain (CUDA) or 0.
     native_engine : native Engine or None
         Engine; None until it is built. Any thread may read this attribute.
     """
@@ -305,11 +305,15 @@ class Prepared:
                 place: self._source([n for n in subdomains if domain.device_of(n) == place])
                 for place in dict.fromkeys(map(domain.device_of, subdomains))
             }
+            # The constant memory of a CUDA module has the values of one subdomain.
+            keys = [
+                (place, sources[place], n if place.interface == "cuda" else 0)
+                for n, place in zip(subdomains, map(domain.device_of, subdomains), strict=True)
+            ]
             self.modules = {
-                key: self.modules[key] if key in self.modules else compile_for(*key)
-                for key in sources.items()
+                key: self.modules.get(key) or compile_for(*key[:2]) for key in dict.fromkeys(keys)
             }
-        return [self.modules[place, sources[place]] for place in map(domain.device_of, subdomains)]
+        return [self.modules[key] for key in keys]
 
     def _source(self, numbers: Sequence[int]) -> str:
         """Return the source of the kernels for some subdomains, which are on the same device."""
