@@ -1,4 +1,4 @@
-"""Machine code of device kernels: instructions, registers and spilled bytes, compared with a recorded version.
+"""Machine code of device kernels: instructions, registers and spilled bytes, compared with a record.
 
 NVRTC compiles the kernels of programs, with layouts of fields as arguments and as literals. No device is
 necessary. The program prints, for each program and architecture, the sum of the instructions of all kernels,
@@ -20,6 +20,7 @@ from halocline.compile.compiler import compile_program
 from halocline.compile.strategy import Strategy
 from halocline.compile.targets.source import with_literal_layouts
 from halocline.plan.decompose import decompose
+from halocline.plan.launches import literal_extents
 from halocline.plan.layout import Layout
 from halocline.plan.rank import plan_subdomain
 from halocline.plan.transfer import ON_DEVICES, Transfers
@@ -31,7 +32,9 @@ BEFORE = RESULTS / "device_code_cf40571f.json"
 FORMS = ("arguments", "literals")
 PROGRAMS: dict[str, dict[str, Any]] = {
     **{
-        f"heat-{order}-{dtype}": {"name": "heat", "n": [512] * 3, "scheme": "euler", "order": order, "dtype": dtype}
+        f"heat-{order}-{dtype}": {
+            "name": "heat", "n": [512] * 3, "scheme": "euler", "order": order, "dtype": dtype
+        }
         for order in (2, 6)
         for dtype in ("float64", "float32")
     },
@@ -50,7 +53,9 @@ def sources(name: str) -> dict[str, str]:
     plan = plan_subdomain(schedule, Transfers(Layout.of(cut), ON_DEVICES), 0)
     layouts = [storage_layout(field) for field in plan.fields]
     source = schedule.device.source
-    return dict(zip(FORMS, (source, with_literal_layouts(source, layouts)), strict=True))
+    return dict(
+        zip(FORMS, (source, with_literal_layouts(source, layouts, literal_extents([plan]))), strict=True)
+    )
 
 
 def kernels(source: str, architecture: str) -> dict[str, list[int]]:
@@ -76,9 +81,8 @@ def main() -> None:
     arguments = options.parse_args()
     before = recorded(arguments.before)
     rows = []
-    print(
-        f"{'program':28} {'':6} {'layouts':10} {'instructions':>12} {'ratio':>6} {'registers':>10} {'spilled':>8}"
-    )
+    heads = f"{'layouts':10} {'instructions':>12} {'ratio':>6} {'registers':>10} {'spilled':>8}"
+    print(f"{'program':28} {'':6} {heads}")
     for name in arguments.programs.split(","):
         texts = sources(name)
         for architecture in arguments.architectures.split(","):

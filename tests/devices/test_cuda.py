@@ -28,6 +28,7 @@ from halocline.run.ranks.mpi import world
 from halocline.study.measuring import overlap
 from hang import HANG
 from loops import some
+from many_invariants import weighted_steps
 
 pytestmark = pytest.mark.ranks(1, alone="file")  # only the processes of these tests use the stand-in
 
@@ -712,6 +713,16 @@ def test_processes_without_shared_memory_are_reported():
     with pytest.raises(ValueError, match="a handle of 3 bytes, expected 64"):
         device.attach(b"abc", 8)
     comm.barrier()
+
+
+@pytest.mark.parametrize("subdomains", [1, 2])
+def test_values_in_constant_memory_change_with_time(cuda, standin, subdomains):
+    """Each subdomain has symbols of its own, since one subdomain may be a step behind another one."""
+    before = calls(standin, "cuModuleGetGlobal_v2") if standin else 0
+    checksums = weighted_steps("cuda:0", subdomains_per_rank=subdomains)
+    assert checksums == weighted_steps("cpu")
+    if standin:
+        assert calls(standin, "cuModuleGetGlobal_v2") >= before + 3 * subdomains  # one for each RK3 stage
 
 
 @pytest.mark.ranks(1, 2)

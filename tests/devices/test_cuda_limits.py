@@ -165,9 +165,9 @@ def test_all_messages_arrive_before_the_next_sweep(standin: ctypes.CDLL) -> None
 
     def sweep(source: int, target: int, plus: int, sends: Any = (), receives: Any = ()) -> None:
         frame = [0, 0, source, 0, 0, target, *[0] * 17, plus]
-        launch = native.Launch("shift", [0], frame, (1, 1, 1), (1, 1, 1), False, False, False)
+        launch = native.Launch("shift", [0], frame, (1, 1, 1), (1, 1, 1), False, False, False, ("", 0))
         item = native.Item(0, False, [launch])
-        share = native.DeviceShare(sends, receives, [], [], [], [item], [])
+        share = native.DeviceShare(sends, receives, [], [], [], [], [item], [])
         engine.device_sweep("shift", [share], [], [], 0)
 
     first, halo = ([(0, (0, 0, n), (1, 1, n + 1))] for n in (0, 8))

@@ -17,6 +17,7 @@ from halocline.plan import launches
 from halocline.run.devices.devices import compile_for
 from halocline.run.engine import prepare, prepared
 from many_fields import sum_of_fields
+from many_invariants import weighted_steps
 from runs_on_devices import BOTH
 from wide_stencil import star
 
@@ -64,6 +65,12 @@ def test_literal_layouts_do_not_change_bits(
     layouts = {literal[0] for literal in literals if literal}
     assert None in literals
     assert len(layouts) == 2
+
+
+@pytest.mark.parametrize("subdomains", [1, 2])
+def test_values_in_constant_memory_change_with_time(subdomains: int, opencl: Any) -> None:
+    checksums = weighted_steps("opencl:0", subdomains_per_rank=subdomains)
+    assert checksums == weighted_steps("cpu")
 
 
 def compiled(strategy: Strategy, order: int = 6) -> Schedule:

@@ -189,7 +189,7 @@ class Whole:
         self.cells = native().DeviceStorage(device, shape, (0,) * 3, (0,) * 3, field.itemsize)
         self.host = native().Storage(shape, (0,) * 3, (0,) * 3, field.itemsize, 0)
         self.subdomain = native().DeviceSubdomain(
-            device, prepared.modules[device], [field, self.cells], len(SCALARS)
+            device, prepared.modules_of_subdomains()[n], [field, self.cells], len(SCALARS)
         )
         missing = 3 - ndim
         lo = tuple(-a for a in lower[missing:])
@@ -209,10 +209,10 @@ class Whole:
             str(fuzz_library()), [self.subdomain], scalars, self.grid, 100, None
         )
         launch = native().Launch(
-            f"{name}_{self.dtype}", [0, 1], self.frame, *self.block_counts, False, False, False
+            f"{name}_{self.dtype}", [0, 1], self.frame, *self.block_counts, False, False, False, ("", 0)
         )
         item = native().Item(0, False, [launch])
-        engine.device_sweep(name, [native().DeviceShare([], [], [], [], [], [item], [])], [], [], 0)
+        engine.device_sweep(name, [native().DeviceShare([], [], [], [], [], [], [item], [])], [], [], 0)
         engine.run()
 
     def read(self) -> NDArray[Any]:

@@ -34,10 +34,10 @@
 #define HC_RARE static __attribute__((noinline))
 #define HC_TABLE __constant
 #define HC_ALIGNED(bytes)
-// Values in constant memory, which the kernel `fill_KERNEL` computes: declaration, argument and use.
-#define HC_INVARIANTS(kernel, count)
+// Values in constant memory, which the kernel `fill_SYMBOL` computes: declaration, argument and use.
+#define HC_INVARIANTS(symbol, count)
 #define HC_CONSTANT __constant
-#define HC_INVARIANT(kernel, place) invariants[place]
+#define HC_INVARIANT(symbol, place) invariants[place]
 
 typedef int hc_int32;
 typedef uint hc_uint32;
@@ -80,9 +80,9 @@ HC_FUNCTION hc_int64 hc_block_size(int dimension) { return (hc_int64)get_local_s
 #define HC_RARE static __device__ __noinline__
 #define HC_TABLE static __device__ const
 #define HC_ALIGNED(bytes)
-#define HC_INVARIANTS(kernel, count) __constant__ double kernel##_invariants[count];
+#define HC_INVARIANTS(symbol, count) __constant__ double symbol[count];
 #define HC_CONSTANT
-#define HC_INVARIANT(kernel, place) kernel##_invariants[place]
+#define HC_INVARIANT(symbol, place) symbol[place]
 
 typedef int hc_int32;
 typedef unsigned int hc_uint32;

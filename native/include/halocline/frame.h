@@ -22,9 +22,18 @@ typedef struct {
 } hc_layout;
 
 // Layout of field `number` in a kernel, which has `argument` as an argument. A source may define this macro
-// before this header, so that the layouts are literals (compile/targets/source.py).
-#ifndef HC_LAYOUT
+// before this header, so that the layouts are literals (compile/targets/source.py). HC_RESIDENT is the minimum number of thread
+// blocks that a multiprocessor holds.
+#ifdef HC_LAYOUT
+#define HC_RESIDENT(blocks) blocks
+#else
 #define HC_LAYOUT(number, argument) argument
+#define HC_RESIDENT(blocks) 1  // addresses need the registers
+#endif
+
+// Extent of a patch along an axis, or an upper bound. Scratch arrays have the strides of such a patch.
+#ifndef HC_EXTENT
+#define HC_EXTENT(axis) (f.box_hi[axis] - f.box_lo[axis])
 #endif
 
 // Cells to copy between two arrays. For message buffers, `s0` and `s1` are the strides of the box.

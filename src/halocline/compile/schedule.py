@@ -8,7 +8,7 @@ sweep (`Sweep.swaps`), so that the number of a field always denotes its current 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from halocline.compile.footprint import Footprint
 from halocline.compile.ir.statements import Slot, StageUse
@@ -181,8 +181,9 @@ class DeviceKernel:
         Cells of each thread block along three axes, if the block computes a tile of cells.
     layouts : bool
         True if the kernel reads the layouts of its arrays from memory, since they exceed the parameter space.
-    invariants : int
-        Number of values in constant memory. The kernel with the prefix `FILL` computes them before a sweep.
+    invariants : (str, int) or None
+        Symbol and number of the values in constant memory that the kernel reads. Before each sweep, the
+        kernel named `FILL` + symbol computes these values.
     """
 
     name: str
@@ -198,7 +199,12 @@ class DeviceKernel:
     preloaded_planes: int = 0
     tile: tuple[int, int, int] | None = None
     layouts: bool = False
-    invariants: int = 0
+    invariants: tuple[str, int] | None = None
+
+    def named(self, name: str) -> DeviceKernel:
+        """Return the kernel with a name in place of `NAME`."""
+        invariants = self.invariants and (self.invariants[0].replace(NAME, name), self.invariants[1])
+        return replace(self, name=self.name.replace(NAME, name), invariants=invariants)
 
 
 @dataclass(frozen=True)
@@ -366,7 +372,8 @@ def flat(operations: Sequence[Operation]) -> Iterator[Operation]:
 # Placeholder for the name in the text of a kernel, so that kernels can be compared before they have names.
 NAME = "@"
 
-FILL = "fill_"  # prefix of the name of a kernel that computes the invariants of another kernel
+INVARIANTS = f"{NAME}_invariants"  # symbol of the values in constant memory of a sweep
+FILL = "fill_"  # prefix of the name of the kernel that computes them
 
 
 @dataclass(frozen=True)

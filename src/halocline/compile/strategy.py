@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from halocline.errors import InputError
 from halocline.lang.grid import unknown_name_error
@@ -11,6 +11,9 @@ MAX_THREADS_PER_BLOCK = 256
 READS = ("direct", "queue", "planes")
 SHARED_BYTES = 40 * 2**10  # maximum shared memory of a thread block; CUDA allows 48 KiB by default
 REGISTERS = 192  # maximum registers for values of a thread; the other 63 are for addresses and streaming
+# Kernels that need more registers have smaller thread blocks. A multiprocessor with 65536 registers then
+# holds two blocks, or three if the values that vary from cell to cell fit into 168 registers per thread.
+SMALL_BLOCK, RESIDENT_BLOCKS, VARYING_REGISTERS = (32, 4), 3, 118
 PARAMETER_BYTES = 1024  # parameter space of a kernel: at least 1024 in OpenCL, 4096 in CUDA
 FRAME_BYTES, LAYOUT_BYTES, POINTER_BYTES = 24 * 8, 3 * 8, 8  # see frame.h
 REDUCING_BYTES = MAX_THREADS_PER_BLOCK // 2 * 40  # for reductions: one hc_partial per two threads
@@ -81,15 +84,10 @@ class Strategy:
         text += f", at least {self.resident_blocks} resident blocks" if self.resident_blocks else ""
         return text + (", stages in memory" if self.stages == "memory" else "")
 
-    def for_many_registers(self) -> Strategy:
-        """Return the strategy for kernels whose cells need nearly all registers of a thread.
-
-        The default thread blocks become smaller, so that a multiprocessor holds three of them. This limits
-        each thread to 168 registers.
-        """
-        if self != Strategy(self.reads, stages=self.stages):
-            return self
-        return replace(self, block_shape=(32, 4), resident_blocks=3)
+    @property
+    def is_default(self) -> bool:
+        """True if block shape, cells per thread, unroll factor and resident blocks are the default."""
+        return self == Strategy(self.reads, stages=self.stages)
 
     def threads_per_axis(self, ndim: int) -> tuple[int, int, int] | None:
         """Return the threads of a block along three axes, the contiguous one first."""

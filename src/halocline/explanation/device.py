@@ -39,18 +39,18 @@ class DevicePlan:
         Mapping of threads to the cells of sweeps; see `halocline.compile.strategy.Strategy`.
     kernels : list of dict
         Kernels in each sweep of this rank. `sweep`: number of the sweep in `explain`, from 1. `kernel`: name.
-        `over`: kind of the computed cells, "cells", "halo", "boundary", or "invariants" for values that are
-        equal in all cells. `fields`: fields of the kernel.
+        `over`: kind of the computed cells, "cells", "halo", "boundary", or "invariants" for the values in
+        constant memory. `fields`: fields of the kernel.
         `group` and `march` apply to the largest launch. `group`: size of a thread block along x, y, z of the
         device, the contiguous axis first. `march`: number of cells that a thread computes in sequence.
         `launches` and `groups`: numbers of launches and thread blocks in one execution, summed over all
         subdomains. `reductions`: number of reductions. `scratch`: True if the kernel uses scratch memory.
     launches : dict of str to int
         Numbers of launches in one pass of the loop, by kind. "cells": kernels of sweeps. "halo": kernels of
-        sweeps in the halo. "boundary": boundary conditions. "invariants": values that are equal in all cells. "copy": copies, packing and unpacking of halos.
-        "reductions": last stages of reductions. "scalars": scalars, stops and loop conditions. With one
-        subdomain, the device computes scalars, stops and loop conditions without the host. With several
-        subdomains, this number is 0.
+        sweeps in the halo. "boundary": boundary conditions. "invariants": kernels that compute values for
+        constant memory. "copy": copies, packing and unpacking of halos. "reductions": last stages of
+        reductions. "scalars": scalars, stops and loop conditions. With one subdomain, the device computes
+        scalars, stops and loop conditions without the host. With several subdomains, this number is 0.
     """
 
     interface: str

@@ -10,7 +10,7 @@ from math import prod
 
 from halocline.compile.schedule import FILL, DeviceKernel, Schedule, Sweep
 from halocline.compile.strategy import MAX_THREADS_PER_BLOCK, streaming_axis
-from halocline.plan.box import Box
+from halocline.plan.box import Box, three
 from halocline.plan.rank import SubdomainPlan, SweepPlan
 
 MAX_PARTIALS = 8192  # approximate limit of thread blocks that reduce; one block merges their results.
@@ -108,6 +108,25 @@ def has_literal_layouts(subdomains: Sequence[SubdomainPlan]) -> bool:
     return cells >= LITERAL_CELLS and all(other.fields == subdomains[0].fields for other in subdomains)
 
 
+def literal_extents(subdomains: Sequence[SubdomainPlan]) -> list[int] | None:
+    """Return upper bounds of the extents of patches on three axes, for the strides of scratch arrays.
+
+    The scratch memory of each subdomain has the size for these bounds. The result is None if the bounds of
+    the subdomains differ, or if a box in the halo is larger.
+    """
+    bounds = {
+        tuple((subdomain.patches.table[:, 1] - subdomain.patches.table[:, 0]).max(axis=0, initial=0).tolist())
+        for subdomain in subdomains
+    }
+    if len(bounds) != 1:
+        return None
+    (extents,) = bounds
+    boxes = (h.box for subdomain in subdomains for sweep in subdomain.sweeps for h in sweep.halos)
+    if any(n > most for box in boxes for n, most in zip(box.shape, extents, strict=True)):
+        return None
+    return three(extents, 1)
+
+
 def sweep_launches(
     schedule: Schedule, sweep: Sweep, subdomain_plan: SubdomainPlan, sweep_plan: SweepPlan
 ) -> SweepLaunches:
@@ -142,20 +161,17 @@ def sweep_launches(
     partials = tuple((k, blocks_of_kernels.get(k, 0)) for k in kernels[sweep.kernel] if k.reductions)
     fills, rims = tuple(fill_launches(sweep_plan.cores)), tuple(fill_launches(sweep_plan.rims))
     launched = chain(fills, rims, *(item.launches for item in items))
-    invariants = tuple(
-        _launch_of_invariants(kernel)
-        for kernel in dict.fromkeys(launch.kernel for launch in launched)
-        if kernel.invariants
-    )
+    symbols = dict.fromkeys(launch.kernel.invariants for launch in launched)
+    invariants = tuple(_fill_launch(symbol, schedule.ndim) for symbol in symbols if symbol is not None)
     return SweepLaunches(invariants, fills, rims, tuple(items), partials)
 
 
-def _launch_of_invariants(kernel: DeviceKernel) -> Launch:
-    """Return the launch of the kernel that computes the invariants of another kernel, in one thread."""
-    ndim = len(kernel.top)
-    fill = DeviceKernel(FILL + kernel.name, (), ((0, 0),) * ndim, (0,) * ndim, invariants=kernel.invariants)
-    cell = Box((0,) * ndim, (1,) * ndim)
-    return Launch(fill, cell, cell, (0,) * ndim, (1, 1, 1), (1, 1, 1), 1)
+def _fill_launch(invariants: tuple[str, int], ndim: int) -> Launch:
+    """Return the launch of the kernel that computes some invariants, in one thread."""
+    zeros = (0,) * ndim
+    kernel = DeviceKernel(FILL + invariants[0], (), ((0, 0),) * ndim, zeros, invariants=invariants)
+    cell = Box(zeros, (1,) * ndim)
+    return Launch(kernel, cell, cell, zeros, (1, 1, 1), (1, 1, 1), 1)
 
 
 def _launches_over(

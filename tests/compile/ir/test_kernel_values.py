@@ -10,10 +10,10 @@ from halocline.compile.ir.kernel import Table, Value, compacted, renumbered, sub
 from halocline.compile.ir.statements import (
     Branch,
     CheckAngles,
+    ComputeInvariants,
     Lanes,
     Let,
     MarkSelection,
-    OncePerBlock,
     Reduce,
     Stage,
     Store,
@@ -49,7 +49,7 @@ def test_renumbering_updates_every_statement() -> None:
         MarkSelection(0, 3),
         CheckAngles((4, 5)),
         Lanes((), (6,), 0, "float64"),
-        OncePerBlock("t", (7,)),
+        ComputeInvariants("t", (7,)),
         Strip((Store("r", 8),)),
     )
     assert roots(body) == list(range(9))

@@ -1016,10 +1016,10 @@ int cuModuleGetGlobal_v2(uint64_t* address, size_t* bytes, Module* module, const
   void* variable = dlsym(module->library, name);
   if (variable == nullptr) return kNotFound;
   Dl_info info;
-  const ElfW(Sym)* symbol = nullptr;
-  if (dladdr1(variable, &info, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT) == 0) return kNotFound;
+  void* entry = nullptr;
+  if (dladdr1(variable, &info, &entry, RTLD_DL_SYMENT) == 0) return kNotFound;
   *address = reinterpret_cast<uint64_t>(variable);
-  *bytes = symbol->st_size;
+  *bytes = static_cast<const ElfW(Sym)*>(entry)->st_size;
   const std::scoped_lock lock(world().mutex);
   Memory& memory = world().memory[static_cast<uintptr_t>(*address)];
   memory.device = module->device;

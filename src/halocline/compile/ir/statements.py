@@ -264,7 +264,6 @@ class ComputeInvariants(Statement):
 
     array: str
     values: tuple[int, ...]
-    body: Body = ()
 
 
 class SelectByAngles(Statement):

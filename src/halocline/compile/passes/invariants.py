@@ -16,28 +16,40 @@ from halocline.compile.passes.order import Steps, registers
 
 ADDRESS = 2  # registers per address
 DTYPE = "float64"
-MAX_INVARIANTS = 128  # of a kernel; the 64 KiB of constant memory then suffice for 64 kernels
+MAX_INVARIANTS = 128  # of a sweep; the 64 KiB of constant memory then suffice for 64 sweeps
+MIN_REGISTERS = (
+    96  # nests with fewer registers keep their invariants, since a sweep then needs no more launches
+)
 NAME = ":invariants"  # no field has a colon in its name
 
 
-def required_registers(kernel: Kernel) -> int:
-    """Return the number of registers that a thread needs for the only nest of a kernel and its invariants."""
-    (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
+def required_registers(kernel: Kernel, nest: ir.Nest) -> int:
+    """Return the number of registers that a thread needs for a nest of a kernel and its invariants."""
     results = ir.roots(nest.body)
-    below = kernel.below(results)
-    varying = [n for n in below if kernel.values[n].depth > 0]
+    invariant_numbers = _used_invariants(kernel, kernel.below(results), results)
+    used_arrays = {s.array for s in nest.body if isinstance(s, ir.Store)}
+    used_arrays |= {name for name, _ in kernel.loads(results)}
+    invariant_registers = sum(registers(kernel, n) for n in invariant_numbers)
+    return ADDRESS * len(used_arrays) + invariant_registers + varying_registers(kernel, nest)
+
+
+def varying_registers(kernel: Kernel, nest: ir.Nest) -> int:
+    """Return the number of registers that a thread needs for the values that vary from cell to cell."""
+    results = ir.roots(nest.body)
+    varying = [n for n in kernel.below(results) if kernel.values[n].depth > 0]
     stores = [s for s in nest.body if isinstance(s, ir.Store)]
-    used_arrays = {s.array for s in stores} | {name for name, _ in kernel.loads(results)}
-    invariant_registers = sum(registers(kernel, n) for n in _used_invariants(kernel, below, results))
-    ends = set(results) - {s.value for s in stores}
-    return ADDRESS * len(used_arrays) + invariant_registers + Steps(kernel, varying, stores, ends).max_live
+    return Steps(kernel, varying, stores, set(results) - {s.value for s in stores}).max_live
 
 
 def invariants(kernel: Kernel) -> Kernel:
-    """Move invariants of the only nest of a kernel to constant memory, at most `MAX_INVARIANTS`."""
-    (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
-    results = ir.roots(nest.body)
-    selected = _used_invariants(kernel, kernel.below(results), results)[:MAX_INVARIANTS]
+    """Move invariants of the nests that need many registers to constant memory, at most `MAX_INVARIANTS`."""
+    selected: dict[int, None] = {}
+    nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
+    crowded = [nest for nest in nests if required_registers(kernel, nest) > MIN_REGISTERS]
+    for nest in crowded:
+        results = ir.roots(nest.body)
+        selected |= dict.fromkeys(_used_invariants(kernel, kernel.below(results), results))
+    selected = dict.fromkeys(list(selected)[:MAX_INVARIANTS])
     if not selected:
         return kernel
     table = Table(kernel.grid, kernel.arrays, kernel.values)
@@ -46,10 +58,12 @@ def invariants(kernel: Kernel) -> Kernel:
         for position, n in enumerate(selected)
     }
     array = Array(NAME, DTYPE, "invariants", shape=(len(selected),))
-    body: ir.Body = tuple(s for s in kernel.body if s is not nest)
-    nest = replace(nest, body=substituted_in(table, nest.body, substitutions))
-    body += (ir.ComputeInvariants(NAME, tuple(selected)), nest)
-    return replace(kernel, arrays=(*kernel.arrays, array), values=tuple(table.values), body=body)
+    body = tuple(
+        replace(s, body=substituted_in(table, s.body, substitutions)) if s in crowded else s
+        for s in kernel.body
+    )
+    first = ir.ComputeInvariants(NAME, tuple(selected))
+    return replace(kernel, arrays=(*kernel.arrays, array), values=tuple(table.values), body=(first, *body))
 
 
 def _used_invariants(kernel: Kernel, order: list[int], results: list[int]) -> list[int]:

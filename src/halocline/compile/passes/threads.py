@@ -26,7 +26,7 @@ def threads(kernel: Kernel, strategy: Strategy, shared: int) -> Kernel:
     neighbours = _NeighbourStorage(kernel, nest, strategy, free_bytes)
     kernel = neighbours.kernel()
     (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
-    before = tuple(_with_lets(kernel, s) for s in kernel.body if s is not nest)
+    before = tuple(s for s in kernel.body if s is not nest)
     axis = streaming_axis(kernel.ndim)
     outside, inside = lets(kernel, nest)
     addresses: ir.Body = tuple(
@@ -60,13 +60,6 @@ def lets(kernel: Kernel, nest: ir.Nest) -> tuple[ir.Body, ir.Body]:
     invariant = tuple(n for n in order if kernel.values[n].depth == 0)
     varying = tuple(n for n in order if kernel.values[n].depth > 0)
     return (ir.Let(invariant),) if invariant else (), (ir.Let(varying),) if varying else ()
-
-
-def _with_lets(kernel: Kernel, statement: ir.Statement) -> ir.Statement:
-    """Return a statement that precedes the nest; insert a `Let` if the statement computes invariants."""
-    if isinstance(statement, ir.ComputeInvariants):
-        return replace(statement, body=(ir.Let(tuple(kernel.below(statement.values))),))
-    return statement
 
 
 def _queues(neighbours: _NeighbourStorage) -> ir.Body:
@@ -105,7 +98,7 @@ class _NeighbourStorage:
         for name, offset in self.source.loads(ir.roots(self.nest.body)):
             if self.source.array[name].kind == "field" and name not in written:
                 reads.setdefault(name, []).append(padded(offset, ndim))
-        free_registers = REGISTERS - required_registers(self.source)
+        free_registers = REGISTERS - required_registers(self.source, self.nest)
         for name, offsets in reads.items():
             dtype = self.source.array[name].dtype
             column = [o[streaming] for o in offsets if not any(o[axis] for axis in other_axes)]

@@ -16,42 +16,40 @@ from halocline.compile.printers.spelling import (
     Names,
     suffix,
 )
-from halocline.compile.schedule import FILL
-from halocline.compile.strategy import MAX_THREADS_PER_BLOCK, Strategy
+from halocline.compile.schedule import FILL, INVARIANTS
+from halocline.compile.strategy import MAX_THREADS_PER_BLOCK
 
 
 def print_device_kernel(
     kernel: Kernel,
     names: Names,
-    strategy: Strategy,
     *,
     layouts: bool,
     block_shape: tuple[int, int, int] | None,
+    launch_bounds: tuple[int, str] | None = None,
 ) -> str:
     """Return the text of a device kernel.
 
     If `layouts` is True, the kernel reads the layouts of its arrays from memory. If `block_shape` is not
-    None, the kernel runs only with thread blocks of this shape.
+    None, the kernel runs only with thread blocks of this shape. Otherwise `launch_bounds` may limit the
+    threads of a block, and give the minimum number of thread blocks that a multiprocessor holds.
     """
     printer = _Printer(kernel=kernel, names=names)
     out, statements = printer.out, list(ir.flat(kernel.body))
     staged = any(isinstance(s, ir.Allocate) for s in statements)
     reduces = any(isinstance(s, ir.Reduce) for s in statements)
     barriers = reduces or block_shape is not None
-    invariants = [s for s in statements if isinstance(s, ir.ComputeInvariants)]
-    for statement in invariants:
-        printer.print_fill_kernel(statement)
+    invariants = any(array.kind == "invariants" for array in kernel.arrays)
     arrays = {printer.name_of(array): array for array in kernel.arrays if array.kind == "field"}
     out.add(f"// {kernel.comment}")
     fixed = "" if block_shape is None else f"_FIXED_BLOCK({', '.join(map(str, block_shape))})"
-    if not fixed and strategy.resident_blocks and strategy.block_shape:
-        along, across = strategy.block_shape
-        fixed = f"_LAUNCH_BOUNDS({along * across}, {strategy.resident_blocks})"
+    if not fixed and launch_bounds is not None:
+        fixed = f"_LAUNCH_BOUNDS({launch_bounds[0]}, {launch_bounds[1]})"
     parameters = _arrays(kernel, arrays, layouts)
     parameters += ["HC_GLOBAL const double *scalars"]
     parameters += ["HC_GLOBAL char *scratch"] * staged
     parameters += ["HC_GLOBAL hc_partial *partials"] * reduces
-    parameters += ["HC_CONSTANT const double *invariants"] * len(invariants)
+    parameters += ["HC_CONSTANT const double *invariants"] * invariants
     parameters += ["HC_GLOBAL const hc_control *control", "const hc_frame f"]
     with out.block(f"HC_KERNEL{fixed} {kernel.name}({', '.join(parameters)})"):
         if reduces:
@@ -69,6 +67,22 @@ def print_device_kernel(
         if staged:
             out.add("HC_GLOBAL char *free_scratch = scratch;")
         printer.body(kernel.body)
+    return str(out)
+
+
+def print_fill_kernel(kernel: Kernel, names: Names, statement: ir.ComputeInvariants) -> str:
+    """Return the text of the kernel that computes the invariants of a sweep, in one thread."""
+    printer = _Printer(kernel=kernel, names=names)
+    out = printer.out
+    out.add(f"HC_INVARIANTS({INVARIANTS}, {len(statement.values)})")
+    parameters = "HC_GLOBAL const double *scalars, HC_GLOBAL double *invariants"
+    parameters += ", HC_GLOBAL const hc_control *control, const hc_frame f"
+    with out.block(f"HC_KERNEL {FILL}{INVARIANTS}({parameters})"):
+        out.add("if (control->skip != 0) return;")
+        printer.declare_scalars()
+        printer.body((ir.Let(tuple(kernel.below(statement.values))),))
+        for place, number in enumerate(statement.values):
+            out.add(f"invariants[{place}] = {printer.cast(number, 'float64')};")
     return str(out)
 
 
@@ -187,22 +201,6 @@ class _Printer(KernelPrinter):
         declaration = f"{self.name_of(array)}{suffix_of_kind}[{prod(array.shape)}]"
         self.out.add(f"HC_SHARED {C_TYPES[array.dtype]} {declaration};")
 
-    def print_fill_kernel(self, statement: ir.ComputeInvariants) -> None:
-        """Print the kernel that computes the invariants, for one thread."""
-        out, name = self.out, self.kernel.name
-        out.add(f"HC_INVARIANTS({name}, {len(statement.values)})")
-        parameters = "HC_GLOBAL const double *scalars, HC_GLOBAL double *invariants"
-        parameters += ", HC_GLOBAL const hc_control *control, const hc_frame f"
-        with out.block(f"HC_KERNEL {FILL}{name}({parameters})"), self.scope():
-            out.add("if (control->skip != 0) return;")
-            self.declare_scalars()
-            self.body(statement.body)
-            for place, number in enumerate(statement.values):
-                out.add(f"invariants[{place}] = {self.cast(number, 'float64')};")
-
-    def print_compute_invariants(self, statement: ir.ComputeInvariants) -> None:
-        """Print nothing: a separate kernel contains these values; see `print_fill_kernel`."""
-
     def declare_scalars(self) -> None:
         """Declare all scalars of the kernel."""
         for scalar in sorted({*self.kernel.attributes("scalar")}):
@@ -212,7 +210,7 @@ class _Printer(KernelPrinter):
     def invariant(self, value: Value) -> str:
         _, place = value.attribute
         cast = f"({C_TYPES[value.dtype]})" if value.dtype != "float64" else ""
-        return f"{cast}HC_INVARIANT({self.kernel.name}, {place})"
+        return f"{cast}HC_INVARIANT({INVARIANTS}, {place})"
 
     def print_barrier(self, statement: ir.Barrier) -> None:
         self.out.add("HC_BARRIER();")

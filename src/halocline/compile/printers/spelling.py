@@ -137,6 +137,8 @@ class Dialect:
         Qualifier of pointers to fields and scratch memory.
     box : str
         Bounds of the box of a kernel: a format string into which "lo" or "hi" and the axis are inserted.
+    extent : str
+        Number of cells of the box along an axis, or an upper bound: a format string for the axis.
     calls : bool
         True if elementary functions are called, False if they are inlined.
     """
@@ -151,6 +153,7 @@ class Dialect:
     integer: str = "int64_t"
     memory: str = ""
     box: str = "box->{}[{}]"
+    extent: str = "box->hi[{0}] - box->lo[{0}]"
     calls: bool = False
 
 
@@ -158,6 +161,7 @@ CPU = Dialect()
 DEVICE = Dialect(
     fma="hc_fma", sqrt="hc_sqrt", nan="HC_NAN", infinity="HC_INFINITY", origin="f.origin[{}]",
     shape="f.shape[{}]", int32="int", integer="hc_int64", memory="HC_GLOBAL ", box="f.box_{}[{}]",
+    extent="HC_EXTENT({})",
 )  # fmt: skip
 
 
@@ -341,7 +345,7 @@ class KernelPrinter:
 
     def points(self, extra: ir.Offset, planes: int = 0) -> list[str]:
         """Return the number of points along each axis for a box, or in a ring of planes."""
-        counts = [f"{self.bound('hi', a)} - {self.bound('lo', a)} + {more}" for a, more in enumerate(extra)]
+        counts = [f"{self.dialect.extent.format(a)} + {more}" for a, more in enumerate(extra)]
         if planes:
             counts[3 - self.kernel.ndim] = str(planes)
         return counts

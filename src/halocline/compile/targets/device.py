@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 
 from halocline.compile import strategy as limits
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import run
 from halocline.compile.passes.branches import branch_statements
-from halocline.compile.passes.invariants import invariants, required_registers
+from halocline.compile.passes.invariants import invariants, required_registers, varying_registers
 from halocline.compile.passes.order import order
 from halocline.compile.passes.scratch import scratch_declarations
 from halocline.compile.passes.threads import threads
 from halocline.compile.passes.tile import BLOCK_SHAPE, TILE_SHAPES, fits, tile
-from halocline.compile.printers.device import print_device_kernel
+from halocline.compile.printers.device import print_device_kernel, print_fill_kernel
 from halocline.compile.printers.spelling import Names
-from halocline.compile.schedule import NAME, Code, DeviceKernel
+from halocline.compile.schedule import INVARIANTS, NAME, Code, DeviceKernel
 from halocline.compile.strategy import Strategy
 
 # ghosts and halos are thin: 2.5D streaming has no benefit, and the box determines the block shape
@@ -74,6 +75,8 @@ class Device:
 
     def _kernels(self, kernel: Kernel, names: Names, strategy: Strategy) -> Code:
         declarations = scratch_declarations(kernel)
+        kernel = run(kernel, invariants)
+        fill = [s for s in kernel.body if isinstance(s, ir.ComputeInvariants)]
         nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
         separate_count = len(nests)
         if strategy.stages == "shared":
@@ -89,14 +92,22 @@ class Device:
         if separate_count < len(nests):
             kernel = replace(kernel, name=f"{NAME}_{separate_count}")
             pairs.append(self._tile(_of(kernel, nests[separate_count:], declarations), names))
-        return Code("\n".join(text for text, _ in pairs), tuple(device_kernel for _, device_kernel in pairs))
+        texts = [print_fill_kernel(kernel, names, statement) for statement in fill]
+        return Code(
+            "\n".join([*texts, *(text for text, _ in pairs)]),
+            tuple(device_kernel for _, device_kernel in pairs),
+        )
 
     def _nest(self, kernel: Kernel, names: Names, strategy: Strategy) -> tuple[str, DeviceKernel]:
         (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
         staged = len(kernel.body) > 1
         slots = tuple(s.slot for s in nest.body if isinstance(s, ir.Reduce))
-        if required_registers(kernel) > limits.REGISTERS:
-            kernel, strategy = run(kernel, invariants), strategy.for_many_registers()
+        resident = str(strategy.resident_blocks)
+        if required_registers(kernel, nest) > limits.REGISTERS and strategy.is_default:
+            strategy = replace(strategy, block_shape=limits.SMALL_BLOCK)
+            if varying_registers(kernel, nest) <= limits.VARYING_REGISTERS:
+                strategy = replace(strategy, resident_blocks=limits.RESIDENT_BLOCKS)
+                resident = f"HC_RESIDENT({limits.RESIDENT_BLOCKS})"
         result = run(
             kernel, partial(threads, strategy=strategy, shared=self.shared), branch_statements, order
         )
@@ -104,7 +115,12 @@ class Device:
         block_shape = strategy.threads_per_axis(kernel.ndim)
         layouts = _layouts_are_too_many(result, staged, bool(slots))
         fixed_shape = block_shape if has_field_tiles else None
-        text = print_device_kernel(result, names, strategy, layouts=layouts, block_shape=fixed_shape)
+        bounds = None
+        if strategy.resident_blocks and strategy.block_shape:
+            bounds = prod(strategy.block_shape), resident
+        text = print_device_kernel(
+            result, names, layouts=layouts, block_shape=fixed_shape, launch_bounds=bounds
+        )
         queues = (array.layers for array in result.arrays if array.kind == "queue")
         preloaded_planes = max((upper - lower for layers in queues for lower, upper in layers), default=0)
         return text, DeviceKernel(
@@ -120,7 +136,7 @@ class Device:
             cells_per_thread=strategy.cells_per_thread,
             preloaded_planes=preloaded_planes,
             layouts=layouts,
-            invariants=sum(a.shape[0] for a in result.arrays if a.kind == "invariants"),
+            invariants=_invariants(kernel),
         )
 
     def _tile(self, kernel: Kernel, names: Names) -> tuple[str, DeviceKernel]:
@@ -132,7 +148,7 @@ class Device:
             _layouts_are_too_many(kernel, staged, bool(slots)),
         )
         no_extent = ((0, 0),) * kernel.ndim
-        text = print_device_kernel(result, names, self.strategy, layouts=layouts, block_shape=BLOCK_SHAPE)
+        text = print_device_kernel(result, names, layouts=layouts, block_shape=BLOCK_SHAPE)
         return text, DeviceKernel(
             kernel.name,
             _numbers(kernel),
@@ -144,6 +160,7 @@ class Device:
             has_fixed_block=True,
             tile=TILE_SHAPES[kernel.ndim],
             layouts=layouts,
+            invariants=_invariants(kernel),
         )
 
 
@@ -156,6 +173,11 @@ def _of(kernel: Kernel, nests: Sequence[ir.Nest], declarations: ir.Body) -> Kern
     read = {name for name, _ in kernel.loads(ir.roots(nests))}
     scratch = {name for name in stored | read if kernel.array[name].kind == "scratch"}
     outside = len(nests) == 1 or bool(scratch - stored)
+    read |= {
+        kernel.values[n].attribute[0]
+        for n in kernel.below(ir.roots(nests))
+        if kernel.values[n].op == "invariant"
+    }
     arrays = tuple(a for a in kernel.arrays if a.name in stored | read)
     scratch_memory = tuple(
         s
@@ -163,6 +185,12 @@ def _of(kernel: Kernel, nests: Sequence[ir.Nest], declarations: ir.Body) -> Kern
         if isinstance(s, ir.Slot) or (isinstance(s, ir.Allocate) and s.array in scratch)
     )
     return replace(kernel, arrays=arrays, body=(*(scratch_memory if scratch and outside else ()), *nests))
+
+
+def _invariants(kernel: Kernel) -> tuple[str, int] | None:
+    """Return the symbol and the number of the values in constant memory that a kernel reads."""
+    count = sum(a.shape[0] for a in kernel.arrays if a.kind == "invariants")
+    return (INVARIANTS, count) if count else None
 
 
 def _numbers(kernel: Kernel) -> tuple[int, ...]:

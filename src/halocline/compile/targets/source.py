@@ -82,8 +82,10 @@ def device_text(kernels: Sequence[str], fields: int) -> str:
     return "\n".join([device_headers(names), _move_kernel(2 * fields + 1), body])
 
 
-def with_literal_layouts(source: str, layouts: Sequence[tuple[int, int, int]]) -> str:
-    """Return the source of a program in which the layouts of fields are literals, instead of arguments.
+def with_literal_layouts(
+    source: str, layouts: Sequence[tuple[int, int, int]], extents: Sequence[int] | None = None
+) -> str:
+    """Return the source of a program in which the layouts of arrays are literals, instead of arguments.
 
     Parameters
     ----------
@@ -91,10 +93,15 @@ def with_literal_layouts(source: str, layouts: Sequence[tuple[int, int, int]]) -
         Source that `device_text` returned.
     layouts : sequence of (int, int, int)
         `at`, `s0` and `s1` of the `hc_layout` of each field, in elements.
+    extents : sequence of three int, optional
+        Upper bounds of the extents of patches, which determine the strides of scratch arrays.
     """
     lines = ["#define HC_LAYOUT(number, argument) HC_LAYOUT_##number"]
     for number, (at, s0, s1) in enumerate(layouts):
         lines.append(f"#define HC_LAYOUT_{number} {{{at}, {s0}, {s1}}}")
+    if extents is not None:
+        lines.append("#define HC_EXTENT(axis) HC_EXTENT_##axis")
+        lines += [f"#define HC_EXTENT_{axis} {extent}" for axis, extent in enumerate(extents)]
     return "\n".join([*lines, source])
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halocline.compile.schedule import FILL, Await, Fill, Loop, Operation, Scalars, Schedule, Stop, Sweep
+from halocline.compile.schedule import Await, Fill, Loop, Operation, Scalars, Schedule, Stop, Sweep
 from halocline.native import native
 from halocline.plan.box import Box, three
 from halocline.plan.exchange import TAGS, Message
@@ -308,5 +308,5 @@ class DeviceBinder(Binder):
             scratch,
             reduces,
             kernel.layouts,
-            (f"{kernel.name.removeprefix(FILL)}_invariants", kernel.invariants),
+            kernel.invariants or ("", 0),
         )

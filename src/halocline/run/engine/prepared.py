@@ -20,7 +20,7 @@ from halocline.compile.schedule import AROUND, Loop, Schedule
 from halocline.compile.targets.source import with_literal_layouts
 from halocline.errors import RunError, Terminated
 from halocline.native import native
-from halocline.plan.launches import has_literal_layouts
+from halocline.plan.launches import has_literal_layouts, literal_extents
 from halocline.plan.rank import RankPlan, plan_rank, wraps_rows
 from halocline.plan.transfer import Transfers
 from halocline.run.devices.devices import compile_for, device_errors
@@ -291,13 +291,13 @@ class Prepared:
             parts = self.store, self.schedule, self.plan, self.library, self.values
             if self.domain.devices:
                 self.native_engine = None  # frees device memory before the new engine is built
-                self.native_engine = build_device_engine(*parts, self._modules(), self.name)
+                self.native_engine = build_device_engine(*parts, self.modules_of_subdomains(), self.name)
             else:
                 self.native_engine = build_engine(*parts)
             self._generation = self.store.generation
         return self.native_engine
 
-    def _modules(self) -> list[Any]:
+    def modules_of_subdomains(self) -> list[Any]:
         """Return, for each subdomain, the kernels compiled for its device; collective."""
         domain, subdomains = self.domain, range(len(self.plan.subdomains))
         with domain.comm.agreement(f"compile kernels of {self.name!r} for devices"):
@@ -319,12 +319,12 @@ class Prepared:
         """Return the source of the kernels for some subdomains, which are on the same device."""
         device = self.schedule.device
         assert device is not None
-        if not has_literal_layouts([self.plan.subdomains[n] for n in numbers]):
+        subdomains = [self.plan.subdomains[n] for n in numbers]
+        if not has_literal_layouts(subdomains):
             return device.source
         storages = self.store.storages
-        return with_literal_layouts(
-            device.source, [storages[field.name][numbers[0]].layout for field in self.schedule.fields]
-        )
+        layouts = [storages[field.name][numbers[0]].layout for field in self.schedule.fields]
+        return with_literal_layouts(device.source, layouts, literal_extents(subdomains))
 
     def scalars(self) -> dict[str, float]:
         """Return all scalars of the program. Another thread may call this method during a run."""
