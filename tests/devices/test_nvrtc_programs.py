@@ -3,7 +3,7 @@
 The programs are those of the solvers, cases and examples, and bitwise_programs in both precisions. The tests
 record the registers of a thread and its spilled bytes. Only the programs in SPILLED may spill.
 
-`make test` compiles every program that is not in ALIKE with default options, for sm_70, sm_80 and sm_90 in
+`make test` compiles every program that is not in ALIKE for a large grid, for sm_70, sm_80 and sm_90 in
 turn. All architectures compile the same text, so that an architecture that rejects a program also rejects its
 neighbours in the list. All strategies are compiled for two programs, one of which has stages. Version 13 of
 NVRTC compiles one program for both of its architectures. These tests take half a minute of one core.
@@ -14,6 +14,8 @@ version 13 for the two that it supports.
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +27,7 @@ from halocline.errors import CompileError
 from halocline.run.tuning import kernels
 from halocline.solvers.schemes import SCHEMES
 from loops import some
-from nvrtc_kernels import ARCHITECTURES, PROGRAMS, STRATEGIES, check, version_13
+from nvrtc_kernels import ARCHITECTURES, LITERALS, PROGRAMS, STRATEGIES, check, sources, version_13
 
 # -- programs ----------------------------------------------------------------------------------------
 
@@ -64,13 +66,35 @@ def newer(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(("name", "architecture"), SHORT)
 def test_every_program_compiles(name: str, architecture: str, record_property: Any) -> None:
-    check(name, ["default"], [architecture], record_property)
+    check(name, [LITERALS], [architecture], record_property)
 
 
 @pytest.mark.parametrize("name", ["heat-rk3-6-3", pytest.param("fluxes-float64", marks=pytest.mark.long)])
 def test_every_strategy_compiles(name: str, record_property: Any) -> None:
     for n, strategy in some(enumerate(STRATEGIES)):
         check(name, [strategy], [ARCHITECTURES[12][n % 3]], record_property)
+
+
+RECORD = Path(__file__).parents[2] / "benchmarks" / "results" / "device_code_cf40571f.json"
+
+
+@pytest.mark.parametrize(
+    ("name", "recorded"),
+    [
+        ("heat-euler-2-3", "heat-2-float64"),
+        ("heat-euler-6-3", "heat-6-float64"),
+        ("case-mhd-benchmark", "mhd-benchmark"),
+    ],
+)
+def test_kernels_need_at_most_70_percent_of_the_recorded_instructions(name: str, recorded: str) -> None:
+    rows = json.loads(RECORD.read_text())["rows"]
+    (before,) = (r["kernels"] for r in rows if (r["program"], r["architecture"]) == (recorded, "sm_90"))
+    (texts,) = sources(name, (LITERALS,))
+    now = nvrtc.resources(nvrtc.compile_cuda(texts[LITERALS], "sm_90"))
+    sweeps = [kernel for kernel in now if kernel.startswith("sweep_")]
+    for kernel in some(sweeps):
+        assert now[kernel].instructions <= 0.7 * before[kernel][0], kernel
+        assert now[kernel].registers <= 168, kernel
 
 
 def test_the_tested_strategies_include_all_candidates_of_tuning() -> None:

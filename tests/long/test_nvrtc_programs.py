@@ -3,7 +3,7 @@
 The programs are those of the solvers, cases and examples, and bitwise_programs in both precisions. The tests
 record the registers of a thread and its spilled bytes. Only the programs in SPILLED may spill.
 
-`make test` compiles every program that is not in ALIKE with default options, for sm_70, sm_80 and sm_90 in
+`make test` compiles every program that is not in ALIKE for a large grid, for sm_70, sm_80 and sm_90 in
 turn. All architectures compile the same text, so that an architecture that rejects a program also rejects its
 neighbours in the list. All strategies are compiled for two programs, one of which has stages. Version 13 of
 NVRTC compiles one program for both of its architectures. These tests take a minute of one core.
@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from nvrtc_kernels import ARCHITECTURES, PROGRAMS, STRATEGIES, check, version_13
+from nvrtc_kernels import ARCHITECTURES, LITERALS, PROGRAMS, STRATEGIES, check, version_13
 
 
 @pytest.fixture
@@ -29,10 +29,10 @@ def newer(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_program_compiles_with_every_strategy(name: str, record_property: Any) -> None:
-    check(name, list(STRATEGIES), ARCHITECTURES[12], record_property)
+    check(name, [*STRATEGIES, LITERALS], ARCHITECTURES[12], record_property)
 
 
 @pytest.mark.usefixtures("newer")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_program_compiles_with_version_13(name: str, record_property: Any) -> None:
-    check(name, list(STRATEGIES), ARCHITECTURES[13], record_property)
+    check(name, [*STRATEGIES, LITERALS], ARCHITECTURES[13], record_property)

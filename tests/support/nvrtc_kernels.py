@@ -21,17 +21,28 @@ import example_runs
 import many_fields
 from halocline.compile import nvrtc
 from halocline.compile.compiler import compile_program
+from halocline.compile.schedule import Schedule
 from halocline.compile.strategy import READS, Strategy
+from halocline.compile.targets.source import with_literal_layouts
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program
+from halocline.plan.decompose import decompose
+from halocline.plan.launches import literal_extents
+from halocline.plan.layout import Layout
+from halocline.plan.rank import plan_subdomain
+from halocline.plan.transfer import ON_DEVICES, Transfers
 from halocline.problems.files import case_names
 from halocline.problems.problem import Problem
+from halocline.run.devices.devices import storage_layout
 from halocline.run.engine import prepare
 from halocline.solvers.schemes import SCHEMES
 from hang import HANG
 
 ARCHITECTURES = {12: ("sm_70", "sm_80", "sm_90"), 13: ("sm_80", "sm_90")}  # by NVRTC's version
 NEWER = "nvidia-cuda-nvrtc==13.5.37"  # requirements.lock has version 12
+
+# Default strategy, with the layouts of fields and the strides of scratch arrays as literals (large grids).
+LITERALS = "literals"
 
 # The strategies of halocline.run.tuning.kernels, which also varies their thread blocks and streaming.
 STRATEGIES = {
@@ -122,6 +133,8 @@ def may_spill(name: str, strategy: str) -> float:
     """
     if strategy == "resident":
         return math.inf
+    if strategy == LITERALS:
+        return 32
     reads = "default" if strategy == "memory-queue" else strategy.removeprefix("memory-")
     return SPILLED.get(name, {}).get(reads, 50 if reads == "planes" else 0)
 
@@ -134,14 +147,25 @@ def sources(name: str, strategies: tuple[str, ...]) -> list[dict[str, str]]:
     def take(program: Program, grid: Grid) -> None:
         texts = {}
         for strategy in strategies:
-            device = compile_program(program, grid, device=STRATEGIES[strategy]).device
-            assert device is not None
-            texts[strategy] = device.source
+            schedule = compile_program(program, grid, device=STRATEGIES.get(strategy, Strategy()))
+            assert schedule.device is not None
+            texts[strategy] = schedule.device.source
+            if strategy == LITERALS:
+                texts[strategy] = _with_literals(schedule, grid)
         by_first_source.setdefault(texts[strategies[0]], texts)
 
     PROGRAMS[name](take)
     assert by_first_source
     return list(by_first_source.values())
+
+
+def _with_literals(schedule: Schedule, grid: Grid) -> str:
+    shape = (256,) * grid.ndim if grid.blocks is None else grid.shape
+    cut = decompose(shape, 1, periodic=grid.periodic)
+    plan = plan_subdomain(schedule, Transfers(Layout.of(cut), ON_DEVICES), 0)
+    layouts = [storage_layout(field) for field in plan.fields]
+    assert schedule.device is not None
+    return with_literal_layouts(schedule.device.source, layouts, literal_extents([plan]))
 
 
 # -- NVRTC -------------------------------------------------------------------------------------------
