@@ -1,9 +1,9 @@
 """Machine code of device kernels: instructions, registers and spilled bytes, compared with a record.
 
 NVRTC compiles the kernels of programs, with layouts of fields as arguments and as literals. No device is
-necessary. The program prints, for each program and architecture, the sum of the instructions of all kernels,
-the registers of the kernel that needs most, and the spilled bytes of the kernel that spills most. The ratio
-compares the instructions with those of the record `--before`, whose layouts are arguments.
+necessary. The table shows the sum of the instructions of all kernels of a program. Registers and spilled bytes
+are the maximum over these kernels. The ratio compares the instructions with those of the record `--before`,
+whose layouts are arguments.
 """
 
 from __future__ import annotations

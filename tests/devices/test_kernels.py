@@ -43,7 +43,7 @@ def test_every_strategy_gives_the_same_bits(
 def test_literal_layouts_do_not_change_bits(
     device: str, opencl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a field moved to memory with a wider halo, kernels have the new layout."""
+    """Kernels have the new layout of a field that has moved to memory with a wider halo."""
     sources: list[str] = []
 
     def load(place: Any, source: str) -> Any:

@@ -90,11 +90,11 @@ def test_kernels_need_at_most_70_percent_of_the_recorded_instructions(name: str,
     rows = json.loads(RECORD.read_text())["rows"]
     (before,) = (r["kernels"] for r in rows if (r["program"], r["architecture"]) == (recorded, "sm_90"))
     (texts,) = sources(name, (LITERALS,))
-    now = nvrtc.resources(nvrtc.compile_cuda(texts[LITERALS], "sm_90"))
-    sweeps = [kernel for kernel in now if kernel.startswith("sweep_")]
+    resources = nvrtc.resources(nvrtc.compile_cuda(texts[LITERALS], "sm_90"))
+    sweeps = [kernel for kernel in resources if kernel.startswith("sweep_")]
     for kernel in some(sweeps):
-        assert now[kernel].instructions <= 0.7 * before[kernel][0], kernel
-        assert now[kernel].registers <= 168, kernel
+        assert resources[kernel].instructions <= 0.7 * before[kernel][0], kernel
+        assert resources[kernel].registers <= 168, kernel
 
 
 def test_the_tested_strategies_include_all_candidates_of_tuning() -> None:

@@ -33,10 +33,11 @@ from halocline.plan.launches import (
     SweepLaunches,
     _launch,
     has_literal_layouts,
+    literal_extents,
     sweep_launches,
 )
 from halocline.plan.layout import Layout
-from halocline.plan.rank import SubdomainPlan, plan_subdomain
+from halocline.plan.rank import HaloBox, SubdomainPlan, plan_subdomain
 from halocline.plan.transfer import ON_DEVICES, Transfers
 from halocline.problems.problem import Problem
 from halocline.run.tuning.kernels import strategies
@@ -407,3 +408,17 @@ def test_the_number_of_reducing_blocks_is_bounded() -> None:
         assert launch.total_blocks * launch.cells_per_thread <= n * n / 256 + launch.total_blocks
         assert launch.total_blocks <= 8192
         assert other.cells_per_thread == 16
+
+
+def test_literal_extents_cover_all_boxes_of_a_sweep() -> None:
+    case = Problem("heat", [8, 8], scheme="euler")
+    schedule = compile_program(case.program, case.grid, device=Strategy())
+    transfers = Transfers(Layout.of(decompose((30, 20), 1, periodic=(True, True))), ON_DEVICES)
+    whole = plan_subdomain(schedule, transfers, 0)
+    parts = plan_subdomain(schedule, transfers, 0, patch=8)
+    assert literal_extents([whole]) == [1, 30, 20]
+    assert literal_extents([whole, whole]) == [1, 30, 20]
+    assert literal_extents([parts]) == [1, 8, 8]
+    assert literal_extents([whole, parts]) is None
+    larger = replace(whole.sweeps[0], halos=(HaloBox(Box((-1, 0), (30, 20)), (0, 0), 0, False),))
+    assert literal_extents([replace(whole, sweeps=(larger,))]) is None
