@@ -1,9 +1,9 @@
 """Machine code of device kernels: instructions, registers and spilled bytes, compared with a record.
 
 NVRTC compiles the kernels of programs, with layouts of fields as arguments and as literals. No device is
-necessary. The table shows the sum of the instructions of all kernels of a program. Registers and spilled bytes
-are the maximum over these kernels. The ratio compares the instructions with those of the record `--before`,
-whose layouts are arguments.
+necessary. The table shows the sum of the instructions of all kernels of a program. Registers and spilled
+bytes are the maximum over these kernels. The ratio compares the instructions with those of the record
+`--before`, whose layouts are arguments.
 """
 
 from __future__ import annotations

@@ -718,11 +718,15 @@ def test_processes_without_shared_memory_are_reported():
 @pytest.mark.parametrize("subdomains", [1, 2])
 def test_values_in_constant_memory_change_with_time(cuda, standin, subdomains):
     """Each subdomain has symbols of its own, since one subdomain may be a step behind another one."""
-    before = calls(standin, "cuModuleGetGlobal_v2") if standin else 0
+    functions = ("cuModuleLoadDataEx", "cuModuleGetGlobal_v2")
+    before = [calls(standin, function) for function in functions] if standin else []
     checksums = weighted_steps("cuda:0", subdomains_per_rank=subdomains)
     assert checksums == weighted_steps("cpu")
     if standin:
-        assert calls(standin, "cuModuleGetGlobal_v2") >= before + 3 * subdomains  # one for each RK3 stage
+        loads, symbols = (calls(standin, f) - count for f, count in zip(functions, before, strict=True))
+        assert symbols == 3 * subdomains  # one for each RK3 stage
+        programs_without_symbols = 2  # assignment of initial values, checksum
+        assert loads >= subdomains + programs_without_symbols
 
 
 @pytest.mark.ranks(1, 2)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import bitwise_programs
 import halocline as hc
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Schedule
@@ -18,7 +19,7 @@ from halocline.run.devices.devices import compile_for
 from halocline.run.engine import prepare, prepared
 from many_fields import sum_of_fields
 from many_invariants import weighted_steps
-from runs_on_devices import BOTH
+from runs_on_devices import BOTH, check_equal_bits
 from wide_stencil import star
 
 STRATEGIES = [
@@ -65,6 +66,30 @@ def test_literal_layouts_do_not_change_bits(
     layouts = {literal[0] for literal in literals if literal}
     assert None in literals
     assert len(layouts) == 2
+
+
+WAYS: list[dict[str, Any]] = [
+    {"device": "opencl:0"},
+    {"device": "opencl:0", "patch": 7},
+    {"device": "opencl:0", "subdomains_per_rank": 2},
+    {"device": BOTH},
+]
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        p if p.__name__ == "fluxes" else pytest.param(p, marks=pytest.mark.long)
+        for p in bitwise_programs.PROBLEMS
+    ],
+    ids=lambda problem: problem.__name__,
+)
+def test_literal_strides_of_scratch_memory_do_not_change_bits(
+    problem: bitwise_programs.Problem, opencl: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launches, "LITERAL_CELLS", 1)
+    monkeypatch.setattr(prepare, "Strategy", lambda *_: Strategy(stages="memory"))
+    assert check_equal_bits(problem, "float64", WAYS) >= 1
 
 
 @pytest.mark.parametrize("subdomains", [1, 2])

@@ -69,6 +69,13 @@ def test_every_program_compiles(name: str, architecture: str, record_property: A
     check(name, [LITERALS], [architecture], record_property)
 
 
+@pytest.mark.parametrize(
+    "name", ["heat-rk3-6-3", "case-mhd-benchmark", "case-shock-tube", "cg-fused-float64"]
+)
+def test_programs_compile_for_small_grids(name: str, record_property: Any) -> None:
+    check(name, ["default"], ["sm_90"], record_property)
+
+
 @pytest.mark.parametrize("name", ["heat-rk3-6-3", pytest.param("fluxes-float64", marks=pytest.mark.long)])
 def test_every_strategy_compiles(name: str, record_property: Any) -> None:
     for n, strategy in some(enumerate(STRATEGIES)):

@@ -145,3 +145,12 @@ def test_the_explanation_of_a_run_matches_the_run(opencl: Devices):
     storages = [storage for field_storages in sim.store.storages.values() for storage in field_storages]
     assert explanation.memory == sum(storage.bytes for storage in storages)
     assert explanation.plan.subdomains[0].box == sim.domain.transfers.layout.decomposition.box(0)  # type: ignore[union-attr]
+
+
+def test_explain_reports_literal_layouts_and_constant_memory(opencl: Devices) -> None:
+    case = Problem("mhd-benchmark", [128])
+    explanation = explain(case, device="opencl:0")
+    assert explanation.on is not None
+    assert [device["literal_layouts"] for device in explanation.on.devices] == [True]
+    assert explanation.on.launches["invariants"] == 3  # one for each stage of RK3
+    assert "literals" in str(explanation)

@@ -37,7 +37,7 @@ from halocline.plan.launches import (
     sweep_launches,
 )
 from halocline.plan.layout import Layout
-from halocline.plan.rank import HaloBox, SubdomainPlan, plan_subdomain
+from halocline.plan.rank import SubdomainPlan, plan_subdomain
 from halocline.plan.transfer import ON_DEVICES, Transfers
 from halocline.problems.problem import Problem
 from halocline.run.tuning.kernels import strategies
@@ -389,12 +389,14 @@ def test_layouts_are_literals_on_large_subdomains_of_equal_shape() -> None:
         cut = decompose(shape, 2, strategy=(1, 2), periodic=(True, True))
         return [plan_subdomain(schedule, Transfers(Layout.of(cut), ON_DEVICES), n) for n in range(2)]
 
-    assert has_literal_layouts(subdomains(1024, LITERAL_CELLS // 512))
-    assert not has_literal_layouts(subdomains(1023, LITERAL_CELLS // 512))
+    assert has_literal_layouts(schedule, subdomains(1024, LITERAL_CELLS // 512))
+    assert not has_literal_layouts(schedule, subdomains(1023, LITERAL_CELLS // 512))
     unequal = subdomains(2048, LITERAL_CELLS // 512 + 1)
-    assert not has_literal_layouts(unequal)
-    assert all(has_literal_layouts([subdomain]) for subdomain in unequal)
-    assert not has_literal_layouts([])  # a rank without work
+    assert not has_literal_layouts(schedule, unequal)
+    assert all(has_literal_layouts(schedule, [subdomain]) for subdomain in unequal)
+    assert not has_literal_layouts(schedule, [])  # a rank without work
+    once = replace(schedule, operations=tuple(schedule.sweeps()))
+    assert not has_literal_layouts(once, subdomains(1024, LITERAL_CELLS // 512))
 
 
 def test_the_number_of_reducing_blocks_is_bounded() -> None:
@@ -410,7 +412,7 @@ def test_the_number_of_reducing_blocks_is_bounded() -> None:
         assert other.cells_per_thread == 16
 
 
-def test_literal_extents_cover_all_boxes_of_a_sweep() -> None:
+def test_literal_extents_are_those_of_the_largest_patch() -> None:
     case = Problem("heat", [8, 8], scheme="euler")
     schedule = compile_program(case.program, case.grid, device=Strategy())
     transfers = Transfers(Layout.of(decompose((30, 20), 1, periodic=(True, True))), ON_DEVICES)
@@ -420,5 +422,3 @@ def test_literal_extents_cover_all_boxes_of_a_sweep() -> None:
     assert literal_extents([whole, whole]) == [1, 30, 20]
     assert literal_extents([parts]) == [1, 8, 8]
     assert literal_extents([whole, parts]) is None
-    larger = replace(whole.sweeps[0], halos=(HaloBox(Box((-1, 0), (30, 20)), (0, 0), 0, False),))
-    assert literal_extents([replace(whole, sweeps=(larger,))]) is None

@@ -177,7 +177,7 @@ def draw(random: np.random.Generator, ranks: int, devices: int, interface: str) 
 class Whole:
     """A field of a subdomain on a device with its whole halo; kernels copy it to and from cells."""
 
-    def __init__(self, prepared: Prepared, n: int, number: int) -> None:
+    def __init__(self, prepared: Prepared, module: Any, n: int, number: int) -> None:
         domain = prepared.domain
         info = prepared.schedule.fields[number]
         field = prepared.store.storages[info.name][n]
@@ -188,9 +188,7 @@ class Whole:
         self.ndim, self.device, self.comm = ndim, device, domain.comm
         self.cells = native().DeviceStorage(device, shape, (0,) * 3, (0,) * 3, field.itemsize)
         self.host = native().Storage(shape, (0,) * 3, (0,) * 3, field.itemsize, 0)
-        self.subdomain = native().DeviceSubdomain(
-            device, prepared.modules_of_subdomains()[n], [field, self.cells], len(SCALARS)
-        )
+        self.subdomain = native().DeviceSubdomain(device, module, [field, self.cells], len(SCALARS))
         missing = 3 - ndim
         lo = tuple(-a for a in lower[missing:])
         box = Box(lo, tuple(a + n for a, n in zip(lo, shape[missing:], strict=True)))
@@ -268,8 +266,11 @@ def try_case(case: fuzz.Case) -> set[str]:
         for local, in_grid in list(fuzz.segments(case, q, box))[: None if halo else 1]:
             array[local] = values[in_grid]
 
+    modules = prepared.modules_of_subdomains()
     wholes = {
-        (number, n): Whole(prepared, n, number) for number in range(2 * FIELDS) for n in range(len(boxes))
+        (number, n): Whole(prepared, modules[n], n, number)
+        for number in range(2 * FIELDS)
+        for n in range(len(boxes))
     }
     for number, (q, values) in enumerate(zip(case.fields, ids, strict=True)):
         for n, box in enumerate(boxes):

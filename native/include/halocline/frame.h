@@ -22,8 +22,8 @@ typedef struct {
 } hc_layout;
 
 // Layout of field `number` in a kernel, which has `argument` as an argument. A source may define this macro
-// before this header, so that the layouts are literals (compile/targets/source.py). HC_RESIDENT is the minimum number of thread
-// blocks that a multiprocessor holds.
+// before this header, so that the layouts are literals (compile/targets/source.py). HC_RESIDENT is the
+// minimum number of thread blocks that a multiprocessor holds.
 #ifdef HC_LAYOUT
 #define HC_RESIDENT(blocks) blocks
 #else

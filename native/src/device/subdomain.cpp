@@ -73,12 +73,10 @@ void Subdomain::reserve_scratch(size_t bytes) {
 
 const Invariants& Subdomain::invariants(const std::pair<std::string, size_t>& symbol) {
   const auto& [name, count] = symbol;
-  Invariants& memory = invariants_[name];
-  if (!memory.computed) {
-    memory.computed = device_->allocate(count * sizeof(double));
-    memory.symbol = module_->symbol(name);
-  }
-  return memory;
+  const auto known = invariants_.find(name);
+  if (known != invariants_.end()) return known->second;
+  Invariants memory{device_->allocate(count * sizeof(double)), module_->symbol(name)};
+  return invariants_.emplace(name, std::move(memory)).first->second;
 }
 
 void Subdomain::update(const double* scalars) {

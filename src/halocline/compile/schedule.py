@@ -226,6 +226,11 @@ class DeviceCode:
     kernels: Mapping[str, tuple[DeviceKernel, ...]]
     loops: tuple[str, ...] = ()
 
+    @property
+    def has_invariants(self) -> bool:
+        """True if a kernel reads values from constant memory."""
+        return any(kernel.invariants for kernels in self.kernels.values() for kernel in kernels)
+
 
 @dataclass(frozen=True)
 class Scalars:
@@ -312,6 +317,12 @@ class Schedule:
     operations: tuple[Operation, ...]
     source: str
     blocks: Blocks | None = None
+
+    @property
+    def has_loop(self) -> bool:
+        """True if the program has a loop. Only passes of a loop can be timed."""
+        return any(isinstance(operation, Loop) for operation in self.operations)
+
     device: DeviceCode | None = None
 
     def sweeps(self) -> Iterator[Sweep]:
@@ -372,7 +383,7 @@ def flat(operations: Sequence[Operation]) -> Iterator[Operation]:
 # Placeholder for the name in the text of a kernel, so that kernels can be compared before they have names.
 NAME = "@"
 
-INVARIANTS = f"{NAME}_invariants"  # symbol of the values in constant memory of a sweep
+INVARIANTS = f"hc_{NAME}_invariants"  # symbol of the values in constant memory of a sweep
 FILL = "fill_"  # prefix of the name of the kernel that computes them
 
 

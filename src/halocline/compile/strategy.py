@@ -38,7 +38,8 @@ class Strategy:
     block_shape : (int, int) or None
         Threads of a block along the contiguous axis and the next one. If the next one is the streaming
         axis, all threads are along the contiguous axis. None: the number of cells of each launch
-        determines the shape.
+        determines the shape. If all following parameters have their defaults, kernels that need many
+        registers have the shape `SMALL_BLOCK` instead of the default.
     cells_per_thread : int or None
         Cells of each thread along the streaming axis. None: the number of cells of each launch determines it.
     stages : {"shared", "memory"}
@@ -77,7 +78,9 @@ class Strategy:
 
     def __str__(self) -> str:
         text = self.reads
-        if self.block_shape is not None:
+        if self.is_default:
+            text += ", thread blocks by registers"
+        elif self.block_shape is not None:
             text += f", thread blocks of {self.block_shape[0]} x {self.block_shape[1]}"
         text += "" if self.cells_per_thread is None else f", {self.cells_per_thread} cells per thread"
         text += f", unrolled by {self.unroll}" if self.unroll > 1 else ""

@@ -145,7 +145,7 @@ def device_plan(
                 "ranks": 1 if name == interface else sharing[name],
                 "memory_bytes": sum(map(subdomain_bytes, subdomains)),
                 "free_bytes": None if native_device is None else native_device.free_memory,
-                "literal_layouts": has_literal_layouts(subdomains),
+                "literal_layouts": has_literal_layouts(schedule, subdomains),
             }
         )
     return DevicePlan(

@@ -97,22 +97,23 @@ class SweepLaunches:
     partials: tuple[tuple[DeviceKernel, int], ...]
 
 
-def has_literal_layouts(subdomains: Sequence[SubdomainPlan]) -> bool:
+def has_literal_layouts(schedule: Schedule, subdomains: Sequence[SubdomainPlan]) -> bool:
     """Return True if the kernels of a device contain the layouts of fields as literals.
 
     Such kernels compute addresses with fewer instructions and registers, but are compiled for each size of
-    the subdomains. Therefore all `subdomains` of the device must have equal layouts, and at least
-    `LITERAL_CELLS` cells.
+    the subdomains. Therefore the schedule must have a loop. All `subdomains` of the device must have equal
+    layouts, and at least `LITERAL_CELLS` cells.
     """
     cells = min((subdomain.box.size for subdomain in subdomains), default=0)
-    return cells >= LITERAL_CELLS and all(other.fields == subdomains[0].fields for other in subdomains)
+    are_equal = all(subdomain.fields == subdomains[0].fields for subdomain in subdomains)
+    return schedule.has_loop and cells >= LITERAL_CELLS and are_equal
 
 
 def literal_extents(subdomains: Sequence[SubdomainPlan]) -> list[int] | None:
     """Return upper bounds of the extents of patches on three axes, for the strides of scratch arrays.
 
-    The scratch memory of each subdomain has the size for these bounds. The result is None if the bounds of
-    the subdomains differ, or if a box in the halo is larger.
+    The scratch memory of each subdomain has the size for these bounds. Kernels in the halo have no scratch
+    memory. The result is None if the bounds of the subdomains differ.
     """
     bounds = {
         tuple((subdomain.patches.table[:, 1] - subdomain.patches.table[:, 0]).max(axis=0, initial=0).tolist())
@@ -121,9 +122,6 @@ def literal_extents(subdomains: Sequence[SubdomainPlan]) -> list[int] | None:
     if len(bounds) != 1:
         return None
     (extents,) = bounds
-    boxes = (h.box for subdomain in subdomains for sweep in subdomain.sweeps for h in sweep.halos)
-    if any(n > most for box in boxes for n, most in zip(box.shape, extents, strict=True)):
-        return None
     return three(extents, 1)
 
 

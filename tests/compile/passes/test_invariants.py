@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 import halocline as hc
 from halocline.compile.compiler import compile_program
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import ComputeInvariants, Let, Nest, flat
-from halocline.compile.ir.verify import verify
+from halocline.compile.ir.verify import InvalidKernel, verify
 from halocline.compile.passes.invariants import (
     MAX_INVARIANTS,
     MIN_REGISTERS,
@@ -57,6 +59,15 @@ def test_invariants_are_computed_before_the_sweep() -> None:
     inside = [n for s in flat(placed.body) if isinstance(s, Let) for n in s.values]
     assert sum(placed.values[n].op == "invariant" for n in inside) == MANY
     assert not any(placed.values[n].op == "scalar" for n in inside)
+
+
+def test_verify_requires_that_invariants_are_equal_in_all_cells() -> None:
+    kernel = invariants(weighted(MANY))
+    first, nest = kernel.body
+    assert isinstance(first, ComputeInvariants)
+    varying = next(n for n, value in enumerate(kernel.values) if value.depth > 0)
+    with pytest.raises(InvalidKernel, match="vary from cell to cell"):
+        verify(replace(kernel, body=(replace(first, values=(varying,)), nest)))
 
 
 def test_the_number_of_invariants_is_limited() -> None:

@@ -294,6 +294,10 @@ def _scopes(kernel: Kernel, body: ir.Body, around: set[int], fail: Fail) -> None
                 known.add(number)
         elif isinstance(statement, (ir.Store, ir.Reduce)) and statement.value not in known:
             fail(f"{statement} before the value is computed")
+        elif isinstance(statement, ir.ComputeInvariants) and not all(
+            kernel.values[n].depth == 0 and not kernel.values[n].condition for n in statement.values
+        ):
+            fail(f"{statement} contains conditions, or values that vary from cell to cell")
         elif isinstance(statement, (ir.MarkSelection, ir.Branch)) and statement.condition not in known:
             fail(f"{statement} before its condition is computed")
         for _, inner in ir.bodies(statement):

@@ -16,15 +16,16 @@ from halocline.compile.passes.order import Steps, registers
 
 ADDRESS = 2  # registers per address
 DTYPE = "float64"
-MAX_INVARIANTS = 128  # of a sweep; the 64 KiB of constant memory then suffice for 64 sweeps
-MIN_REGISTERS = (
-    96  # nests with fewer registers keep their invariants, since a sweep then needs no more launches
-)
+MAX_INVARIANTS = 64  # of a sweep; 128 sweeps fit into the 64 KiB of constant memory of a CUDA module
+MIN_REGISTERS = 96  # a nest that needs fewer keeps its invariants, so that a sweep has no further launches
 NAME = ":invariants"  # no field has a colon in its name
 
 
 def required_registers(kernel: Kernel, nest: ir.Nest) -> int:
-    """Return the number of registers that a thread needs for a nest of a kernel and its invariants."""
+    """Return the number of registers that a thread needs for a nest of a kernel and its invariants.
+
+    The invariants count, even if they are in constant memory.
+    """
     results = ir.roots(nest.body)
     invariant_numbers = _used_invariants(kernel, kernel.below(results), results)
     used_arrays = {s.array for s in nest.body if isinstance(s, ir.Store)}

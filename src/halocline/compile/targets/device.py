@@ -64,7 +64,8 @@ class Device:
     def wall(self, layers: Sequence[Kernel], names: Names, axis: int, side: int, comment: str) -> Code:
         """Return a kernel for each layer, from the wall outward.
 
-        Layers with the same formula also have separate kernels, since the kernels are short.
+        Layers with the same formula also have separate kernels, since the kernels are short. For the same
+        reason, their invariants are in registers.
         """
         strategy = replace(self.strategy, **_THIN)  # type: ignore[arg-type]
         kernels = [
@@ -103,7 +104,8 @@ class Device:
         staged = len(kernel.body) > 1
         slots = tuple(s.slot for s in nest.body if isinstance(s, ir.Reduce))
         resident = str(strategy.resident_blocks)
-        if required_registers(kernel, nest) > limits.REGISTERS and strategy.is_default:
+        is_crowded = required_registers(kernel, nest) > limits.REGISTERS
+        if is_crowded and strategy.is_default and strategy.reads != "planes":
             strategy = replace(strategy, block_shape=limits.SMALL_BLOCK)
             if varying_registers(kernel, nest) <= limits.VARYING_REGISTERS:
                 strategy = replace(strategy, resident_blocks=limits.RESIDENT_BLOCKS)
@@ -200,7 +202,7 @@ def _numbers(kernel: Kernel) -> tuple[int, ...]:
 def _layouts_are_too_many(kernel: Kernel, staged: bool, reduces: bool) -> bool:
     """Return True if the layouts of all arrays would exceed the parameter space of a kernel."""
     arrays = len(_numbers(kernel))
-    pointers = arrays + 2 + staged + reduces  # 2: scalars and control
+    pointers = arrays + 2 + staged + reduces + (_invariants(kernel) is not None)  # 2: scalars and control
     return (
         pointers * limits.POINTER_BYTES + arrays * limits.LAYOUT_BYTES + limits.FRAME_BYTES
         > limits.PARAMETER_BYTES

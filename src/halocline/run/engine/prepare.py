@@ -26,7 +26,7 @@ from halocline.lang.trace import INTERNAL
 from halocline.plan.candidates import candidates
 from halocline.plan.rank import RankPlan
 from halocline.plan.transfer import Transfers
-from halocline.run.engine.prepared import PassTimer, PatchShape, Prepared, has_loop, rank_plan
+from halocline.run.engine.prepared import PassTimer, PatchShape, Prepared, rank_plan
 from halocline.run.host.machine import exceeds_cache
 from halocline.run.memory.balance import active_cells, balance
 from halocline.run.memory.store import FieldStore
@@ -170,7 +170,7 @@ def prepare_schedule(store: FieldStore, schedule: Schedule, name: str) -> Prepar
     execution, patch = store.domain.execution, store.domain.execution.patch_shape
     plan, library = plan_and_compile(store, schedule, name, patch)
     tuned = None
-    if has_loop(schedule) and execution.patch in (None, TUNE) and not store.domain.devices:
+    if schedule.has_loop and execution.patch in (None, TUNE) and not store.domain.devices:
         tuned = _tuned_patches(store, schedule, name, plan, library)
         if tuned is not None and tuned.choice is not None:
             patch = tuned.choice
@@ -186,7 +186,7 @@ def _strategy(store: FieldStore, name: str, compile_with: Callable[[Strategy], S
     if domain.execution.kernels not in (kernels.AUTO, TUNE):
         return Strategy(domain.execution.kernels)
     default = compile_with(Strategy())
-    if default.device is None or not has_loop(default):
+    if default.device is None or not default.has_loop:
         return Strategy()
     scratch, staged = store.scratch(), any(sweep.scratch for sweep in default.sweeps())
 

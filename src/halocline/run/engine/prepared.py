@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halocline.compile.schedule import AROUND, Loop, Schedule
+from halocline.compile.schedule import AROUND, Schedule
 from halocline.compile.targets.source import with_literal_layouts
 from halocline.errors import RunError, Terminated
 from halocline.native import native
@@ -190,11 +190,6 @@ def rank_plan(domain: Domain, schedule: Schedule, transfers: Transfers, patch: P
     )
 
 
-def has_loop(schedule: Schedule) -> bool:
-    """Return True if a program has a loop. Only passes of a loop can be timed."""
-    return any(isinstance(operation, Loop) for operation in schedule.operations)
-
-
 def scalars_of_run(store: FieldStore, name: str, values: Mapping[str, float]) -> dict[str, float]:
     """Return the scalars of the grid together with the scalars of a run.
 
@@ -237,7 +232,8 @@ class Prepared:
     values : array of float64
         One value per scalar of the schedule. The engine reads and writes this array.
     modules : dict
-        Compiled kernels by device, source, and index of the subdomain (CUDA) or 0.
+        Compiled kernels by device, source, and index of the subdomain or 0. Only CUDA modules with constant
+        memory belong to one subdomain.
     native_engine : native Engine or None
         Engine; None until it is built. Any thread may read this attribute.
     """
@@ -300,14 +296,17 @@ class Prepared:
     def modules_of_subdomains(self) -> list[Any]:
         """Return, for each subdomain, the kernels compiled for its device; collective."""
         domain, subdomains = self.domain, range(len(self.plan.subdomains))
+        device = self.schedule.device
+        assert device is not None
         with domain.comm.agreement(f"compile kernels of {self.name!r} for devices"):
             sources = {
                 place: self._source([n for n in subdomains if domain.device_of(n) == place])
                 for place in dict.fromkeys(map(domain.device_of, subdomains))
             }
             # The constant memory of a CUDA module has the values of one subdomain.
+            has_symbols = device.has_invariants and domain.execution.devices.interface == "cuda"
             keys = [
-                (place, sources[place], n if place.interface == "cuda" else 0)
+                (place, sources[place], n if has_symbols else 0)
                 for n, place in zip(subdomains, map(domain.device_of, subdomains), strict=True)
             ]
             self.modules = {
@@ -320,7 +319,7 @@ class Prepared:
         device = self.schedule.device
         assert device is not None
         subdomains = [self.plan.subdomains[n] for n in numbers]
-        if not has_literal_layouts(subdomains):
+        if not has_literal_layouts(self.schedule, subdomains):
             return device.source
         storages = self.store.storages
         layouts = [storages[field.name][numbers[0]].layout for field in self.schedule.fields]
@@ -394,7 +393,7 @@ class Prepared:
             A signal requested a stop, but the program has no loop. The program has then run completely.
         """
         self.set_scalars(scalars_of_run(self.store, self.name, values or {}))
-        timeline = self.domain.timeline if has_loop(self.schedule) else None
+        timeline = self.domain.timeline if self.schedule.has_loop else None
         if timeline is not None and all(self.domain.comm.allgather(timeline.full)):
             timeline = None
         outcomes: list[Outcome] = []
@@ -462,7 +461,7 @@ def _fixed_overlap_reason(schedule: Schedule, comm: Communicator) -> str:
     """Return the reason why overlap need not be measured, or "" if a measurement is required."""
     if comm.size == 1:
         return "since there is one rank"
-    if not has_loop(schedule):
+    if not schedule.has_loop:
         return "since there is no loop"
     if not any(sweep.exchange for sweep in schedule.pass_sweeps()):
         return "since nothing is exchanged"
