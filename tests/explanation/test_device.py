@@ -10,6 +10,8 @@ import pytest
 import halocline as hc
 from device_commands import SIDES, Devices, explanation_on, halocline, heat
 from halocline.errors import InputError
+from halocline.explanation.explain import explain_program
+from halocline.problems.problem import Problem
 from halocline.run.host.streams import say_once
 
 # -- changed requests ----------------------------------------------------------------------------------------
@@ -149,7 +151,7 @@ def test_the_explanation_of_a_run_matches_the_run(opencl: Devices):
 
 def test_explain_reports_literal_layouts_and_constant_memory(opencl: Devices) -> None:
     case = Problem("mhd-benchmark", [128])
-    explanation = explain(case, device="opencl:0")
+    explanation = explain_program(case.program, case.grid, device="opencl:0")
     assert explanation.on is not None
     assert [device["literal_layouts"] for device in explanation.on.devices] == [True]
     assert explanation.on.launches["invariants"] == 3  # one for each stage of RK3

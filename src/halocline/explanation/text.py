@@ -34,6 +34,7 @@ LAUNCHES = {
     "halo": "of these in the halo",
     "boundary": "for boundary conditions",
     "copy": "for halo transfers",
+    "invariants": "for values in constant memory",
     "reductions": "for the last stages of reductions",
     "scalars": "for scalars, stops and loops",
 }

@@ -23,6 +23,8 @@ from halocline.lang.expression import Expr
 from kernels import in_nest, kernel_of
 from kernels_of_devices import MANY, device_kernel
 
+SOME = 60  # few enough for constant memory, and too many for registers
+
 
 def weighted(count: int) -> Kernel:
     """Return a kernel whose result has the given number of weights that are equal in all cells."""
@@ -46,27 +48,27 @@ def test_weights_occupy_registers() -> None:
 
 
 def test_invariants_are_computed_before_the_sweep() -> None:
-    kernel = invariants(weighted(MANY))
+    kernel = invariants(weighted(SOME))
     verify(kernel)
-    assert required(kernel) == required(weighted(MANY))  # in constant memory, but counted
+    assert required(kernel) == required(weighted(SOME))  # in constant memory, but counted
     first, nest = kernel.body
     assert isinstance(first, ComputeInvariants)
-    assert len(first.values) == MANY
+    assert len(first.values) == SOME
     assert {kernel.values[n].op for n in first.values} == {"add"}
-    assert kernel.array[NAME].shape == (MANY,)
+    assert kernel.array[NAME].shape == (SOME,)
     placed = device_kernel(replace(kernel, body=(nest,)))
     verify(placed)
     inside = [n for s in flat(placed.body) if isinstance(s, Let) for n in s.values]
-    assert sum(placed.values[n].op == "invariant" for n in inside) == MANY
+    assert sum(placed.values[n].op == "invariant" for n in inside) == SOME
     assert not any(placed.values[n].op == "scalar" for n in inside)
 
 
 def test_verify_requires_that_invariants_are_equal_in_all_cells() -> None:
-    kernel = invariants(weighted(MANY))
+    kernel = invariants(weighted(SOME))
     first, nest = kernel.body
     assert isinstance(first, ComputeInvariants)
     varying = next(n for n, value in enumerate(kernel.values) if value.depth > 0)
-    with pytest.raises(InvalidKernel, match="vary from cell to cell"):
+    with pytest.raises(InvalidKernel, match="varies from cell to cell"):
         verify(replace(kernel, body=(replace(first, values=(varying,)), nest)))
 
 

@@ -86,6 +86,7 @@ def verify(kernel: Kernel) -> None:
     _places(kernel, fail)
     _stages(kernel, statements, fail)
     _reductions(statements, fail)
+    _invariants(kernel, statements, fail)
     if any(isinstance(s, (ir.Let, ir.Strip, ir.TileLoop)) for s in statements) and _is_placed(
         kernel, statements
     ):
@@ -268,6 +269,13 @@ def _reductions(statements: Sequence[ir.Statement], fail: Fail) -> None:
         fail(f"two reductions have the same number, in {slots}")
 
 
+def _invariants(kernel: Kernel, statements: Sequence[ir.Statement], fail: Fail) -> None:
+    for statement in statements:
+        for n in statement.values if isinstance(statement, ir.ComputeInvariants) else ():
+            if kernel.values[n].depth or kernel.values[n].condition:
+                fail(f"value {n} of {statement} is a condition, or varies from cell to cell")
+
+
 def _is_placed(kernel: Kernel, statements: Sequence[ir.Statement]) -> bool:
     """Return True if every loop along a row has the `Let` statements of its values."""
     bodies = [s.body for s in statements if isinstance(s, ir.Strip)]
@@ -294,10 +302,6 @@ def _scopes(kernel: Kernel, body: ir.Body, around: set[int], fail: Fail) -> None
                 known.add(number)
         elif isinstance(statement, (ir.Store, ir.Reduce)) and statement.value not in known:
             fail(f"{statement} before the value is computed")
-        elif isinstance(statement, ir.ComputeInvariants) and not all(
-            kernel.values[n].depth == 0 and not kernel.values[n].condition for n in statement.values
-        ):
-            fail(f"{statement} contains conditions, or values that vary from cell to cell")
         elif isinstance(statement, (ir.MarkSelection, ir.Branch)) and statement.condition not in known:
             fail(f"{statement} before its condition is computed")
         for _, inner in ir.bodies(statement):
