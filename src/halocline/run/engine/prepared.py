@@ -257,7 +257,7 @@ class Prepared:
             self.values[schedule.scalars.index(AROUND)] = self.domain.grid.shape[-1]
         self.modules: dict[Any, Any] = {}
         self.native_engine: Any = None
-        self._generation = -1
+        self._generation, self._has_loop = -1, schedule.has_loop
         self._errors = {stop.reason for stop in schedule.stops() if stop.error}
         self._overlap = OverlapTrial(
             self.domain.execution.overlap, _fixed_overlap_reason(schedule, self.domain.comm)
@@ -393,7 +393,7 @@ class Prepared:
             A signal requested a stop, but the program has no loop. The program has then run completely.
         """
         self.set_scalars(scalars_of_run(self.store, self.name, values or {}))
-        timeline = self.domain.timeline if self.schedule.has_loop else None
+        timeline = self.domain.timeline if self._has_loop else None
         if timeline is not None and all(self.domain.comm.allgather(timeline.full)):
             timeline = None
         outcomes: list[Outcome] = []
