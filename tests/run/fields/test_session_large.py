@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -70,7 +71,10 @@ def schedule(function: Callable[..., Any]) -> Any:
 
 
 def operations_of(function: Callable[[], Any]) -> int:
-    """Return the number of calls of Python and C functions during a call."""
+    """Return the number of calls of Python and C functions during a call.
+
+    The collection of garbage is off, since it also calls functions: finalizers and callbacks.
+    """
     calls = 0
 
     def count(frame: Any, event: str, argument: Any) -> None:
@@ -78,11 +82,14 @@ def operations_of(function: Callable[[], Any]) -> int:
         calls += event in ("call", "c_call")
 
     before = sys.getprofile()
+    gc.collect()
+    gc.disable()
     sys.setprofile(count)
     try:
         function()
     finally:
         sys.setprofile(before)
+        gc.enable()
     return calls
 
 
