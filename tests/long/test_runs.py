@@ -7,7 +7,6 @@ the time. The default test suite cuts a grid such that the same shapes occur.
 from __future__ import annotations
 
 from typing import Any
-from unittest.mock import patch as patched
 
 import pytest
 from hypothesis import given, settings
@@ -50,7 +49,8 @@ def test_many_random_programs_have_the_bits_of_the_cpu(
     recipe: programs.Recipe, shape: tuple[int, ...], patch: int | None, literal: bool
 ) -> None:
     ways = [{"device": BOTH, "patch": patch}, {"device": "opencl:0", "overlap": False}]
-    with patched.object(launches, "LITERAL_CELLS", 1 if literal else launches.LITERAL_CELLS):
+    with pytest.MonkeyPatch.context() as changes:
+        changes.setattr(launches, "LITERAL_CELLS", 1 if literal else launches.LITERAL_CELLS)
         same_bits(recipe, shape, [*ways, {"device": BOTH, "subdomains_per_rank": 2}])
 
 

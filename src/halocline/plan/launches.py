@@ -112,17 +112,10 @@ def has_literal_layouts(schedule: Schedule, subdomains: Sequence[SubdomainPlan])
 def literal_extents(subdomains: Sequence[SubdomainPlan]) -> list[int] | None:
     """Return upper bounds of the extents of patches on three axes, for the strides of scratch arrays.
 
-    The scratch memory of each subdomain has the size for these bounds. Kernels in the halo have no scratch
-    memory. The result is None if the bounds of the subdomains differ.
+    Kernels in the halo have no scratch memory. The result is None if the bounds of the subdomains differ.
     """
-    bounds = {
-        tuple((subdomain.patches.table[:, 1] - subdomain.patches.table[:, 0]).max(axis=0, initial=0).tolist())
-        for subdomain in subdomains
-    }
-    if len(bounds) != 1:
-        return None
-    (extents,) = bounds
-    return three(extents, 1)
+    first, *others = (subdomain.patches.max_extents for subdomain in subdomains)
+    return three(first, 1) if all(extents == first for extents in others) else None
 
 
 def sweep_launches(

@@ -140,6 +140,12 @@ class Patches:
         return len(self.table)
 
     @property
+    def max_extents(self) -> list[int]:
+        """Maximum extent of the patches along each axis; scratch memory is sufficient for these extents."""
+        extents: list[int] = (self.table[:, 1] - self.table[:, 0]).max(axis=0, initial=0).tolist()
+        return extents
+
+    @property
     def owners(self) -> NDArray[np.int32]:
         """Thread of each patch."""
         import numpy as np
@@ -314,9 +320,8 @@ def _table(
 
 def scratch_bytes(sweep: Sweep, patches: Patches) -> int:
     """Return the bytes of scratch memory that the kernel of a sweep requires for the largest patch."""
-    extents = (patches.table[:, 1] - patches.table[:, 0]).max(axis=0, initial=0).tolist()
     total = 0
     for slot in sweep.scratch:
-        *outer, row = slot.points(extents)
+        *outer, row = slot.points(patches.max_extents)
         total += prod(outer) * -(-slot.item * row // ROW_ALIGNMENT) * ROW_ALIGNMENT
     return total

@@ -18,6 +18,7 @@ from halocline.compile.passes.invariants import (
     invariants,
     required_registers,
 )
+from halocline.compile.passes.threads import threads
 from halocline.compile.strategy import REGISTERS, Strategy
 from halocline.lang.expression import Expr
 from kernels import in_nest, kernel_of
@@ -81,6 +82,21 @@ def test_the_number_of_invariants_is_limited() -> None:
 def test_nests_with_few_registers_keep_their_invariants() -> None:
     assert required(weighted(10)) <= MIN_REGISTERS
     assert invariants(weighted(10)) == weighted(10)
+
+
+def test_shared_memory_tiles_need_room_for_their_planes_only() -> None:
+    grid = hc.Grid((8, 8, 8), (1.0, 1.0, 1.0), periodic=True)
+    u, p = grid.field("u"), hc.parameter("p")
+    total: Expr = u[0, 0, 1] + u[0, 1, 0]
+    for n in range(SOME):
+        total = hc.sqrt(total) * (p + float(n + 2))
+    kernel = in_nest(kernel_of(total))
+    moved = invariants(kernel)
+    moved = replace(moved, body=moved.body[1:])  # without the computation of the invariants
+    plane = 65 * 5 * 8
+    for kernel_, room, planes in ((kernel, plane, 1), (moved, plane, 1), (moved, plane - 1, 0)):
+        kernel_of_threads = threads(kernel_, Strategy(reads="planes"), room)
+        assert sum(a.kind == "field_tile" for a in kernel_of_threads.arrays) == planes
 
 
 def test_kernels_without_invariants_are_unchanged() -> None:

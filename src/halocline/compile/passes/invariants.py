@@ -1,7 +1,7 @@
 """Values that are equal in all cells, stored in constant memory.
 
 A kernel may have a hundred of these values, such as parameters and weights of differences. Without this pass,
-these values occupy registers while a thread computes its cells. If the cells need all registers, a separate
+these values occupy registers while a thread computes its cells. If a nest needs many registers, a separate
 kernel computes these values before each sweep. On CUDA devices, instructions then read the values from
 constant memory without a load.
 """

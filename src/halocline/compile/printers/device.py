@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import Array, Kernel, Value, padded, padded_extent
+from halocline.compile.ir.kernel import Array, Kernel, padded, padded_extent
 from halocline.compile.printers.spelling import (
     C_TYPES,
     DEVICE,
@@ -206,11 +206,6 @@ class _Printer(KernelPrinter):
         for scalar in sorted({*self.kernel.attributes("scalar")}):
             number = self.names.numbers[scalar]
             self.out.add(f"const double {self.names.scalars[scalar]} = scalars[{number}];")
-
-    def invariant(self, value: Value) -> str:
-        _, place = value.attribute
-        cast = f"({C_TYPES[value.dtype]})" if value.dtype != "float64" else ""
-        return f"{cast}HC_INVARIANT({INVARIANTS}, {place})"
 
     def print_barrier(self, statement: ir.Barrier) -> None:
         self.out.add("HC_BARRIER();")

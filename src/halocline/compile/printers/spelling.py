@@ -11,6 +11,7 @@ from hashlib import blake2b
 
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import ANGULAR, ELEMENTARY, Array, Kernel, Value, padded, padded_extent
+from halocline.compile.schedule import INVARIANTS
 from halocline.lang.expression import SELECTIONS
 from halocline.lang.trace import INTERNAL
 
@@ -437,7 +438,9 @@ class KernelPrinter:
 
     def invariant(self, value: Value) -> str:
         """Return the text that reads an invariant from constant memory."""
-        raise NotImplementedError
+        _, place = value.attribute
+        cast = f"({C_TYPES[value.dtype]})" if value.dtype != "float64" else ""
+        return f"{cast}HC_INVARIANT({INVARIANTS}, {place})"
 
     def load_text(self, array: Array, offset: ir.Offset) -> str:
         """Return the text that reads an array at an offset on three axes from the current cell."""

@@ -77,7 +77,11 @@ class Device:
     def _kernels(self, kernel: Kernel, names: Names, strategy: Strategy) -> Code:
         declarations = scratch_declarations(kernel)
         kernel = run(kernel, invariants)
-        fill = [s for s in kernel.body if isinstance(s, ir.ComputeInvariants)]
+        texts = [
+            print_fill_kernel(kernel, names, statement)
+            for statement in kernel.body
+            if isinstance(statement, ir.ComputeInvariants)
+        ]
         nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
         separate_count = len(nests)
         if strategy.stages == "shared":
@@ -93,22 +97,18 @@ class Device:
         if separate_count < len(nests):
             kernel = replace(kernel, name=f"{NAME}_{separate_count}")
             pairs.append(self._tile(_of(kernel, nests[separate_count:], declarations), names))
-        texts = [print_fill_kernel(kernel, names, statement) for statement in fill]
-        return Code(
-            "\n".join([*texts, *(text for text, _ in pairs)]),
-            tuple(device_kernel for _, device_kernel in pairs),
-        )
+        texts += [text for text, _ in pairs]
+        return Code("\n".join(texts), tuple(device_kernel for _, device_kernel in pairs))
 
     def _nest(self, kernel: Kernel, names: Names, strategy: Strategy) -> tuple[str, DeviceKernel]:
         (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
         staged = len(kernel.body) > 1
         slots = tuple(s.slot for s in nest.body if isinstance(s, ir.Reduce))
-        resident = str(strategy.resident_blocks)
+        resident = str(strategy.resident_blocks or "")
         is_crowded = required_registers(kernel, nest) > limits.REGISTERS
         if is_crowded and strategy.is_default and strategy.reads != "planes":
             strategy = replace(strategy, block_shape=limits.SMALL_BLOCK)
             if varying_registers(kernel, nest) <= limits.VARYING_REGISTERS:
-                strategy = replace(strategy, resident_blocks=limits.RESIDENT_BLOCKS)
                 resident = f"HC_RESIDENT({limits.RESIDENT_BLOCKS})"
         result = run(
             kernel, partial(threads, strategy=strategy, shared=self.shared), branch_statements, order
@@ -117,9 +117,7 @@ class Device:
         block_shape = strategy.threads_per_axis(kernel.ndim)
         layouts = _layouts_are_too_many(result, staged, bool(slots))
         fixed_shape = block_shape if has_field_tiles else None
-        bounds = None
-        if strategy.resident_blocks and strategy.block_shape:
-            bounds = prod(strategy.block_shape), resident
+        bounds = (prod(strategy.block_shape), resident) if resident and strategy.block_shape else None
         text = print_device_kernel(
             result, names, layouts=layouts, block_shape=fixed_shape, launch_bounds=bounds
         )

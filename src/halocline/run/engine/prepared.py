@@ -257,7 +257,8 @@ class Prepared:
             self.values[schedule.scalars.index(AROUND)] = self.domain.grid.shape[-1]
         self.modules: dict[Any, Any] = {}
         self.native_engine: Any = None
-        self._generation, self._has_loop = -1, schedule.has_loop
+        self._generation = -1
+        self._has_loop = schedule.has_loop
         self._errors = {stop.reason for stop in schedule.stops() if stop.error}
         self._overlap = OverlapTrial(
             self.domain.execution.overlap, _fixed_overlap_reason(schedule, self.domain.comm)
