@@ -114,8 +114,8 @@ def literal_extents(subdomains: Sequence[SubdomainPlan]) -> list[int] | None:
 
     Kernels in the halo have no scratch memory. The result is None if the bounds of the subdomains differ.
     """
-    first, *others = (subdomain.patches.max_extents for subdomain in subdomains)
-    return three(first, 1) if all(extents == first for extents in others) else None
+    bounds = [subdomain.patches.max_extents for subdomain in subdomains]
+    return three(bounds[0], 1) if all(extents == bounds[0] for extents in bounds) else None
 
 
 def sweep_launches(

@@ -91,10 +91,10 @@ def test_shared_memory_tiles_need_room_for_their_planes_only() -> None:
     for n in range(SOME):
         total = hc.sqrt(total) * (p + float(n + 2))
     kernel = in_nest(kernel_of(total))
-    moved = invariants(kernel)
-    moved = replace(moved, body=moved.body[1:])  # without the computation of the invariants
+    constants = invariants(kernel)
+    constants = replace(constants, body=constants.body[1:])  # without the computation of the invariants
     plane = 65 * 5 * 8
-    for kernel_, room, planes in ((kernel, plane, 1), (moved, plane, 1), (moved, plane - 1, 0)):
+    for kernel_, room, planes in ((kernel, plane, 1), (constants, plane, 1), (constants, plane - 1, 0)):
         kernel_of_threads = threads(kernel_, Strategy(reads="planes"), room)
         assert sum(a.kind == "field_tile" for a in kernel_of_threads.arrays) == planes
 
