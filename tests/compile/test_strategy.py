@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import halocline as hc
-from halocline.compile.strategy import Strategy
+from halocline.compile.strategy import Split, Strategy, block_splits, thin_splits
 from halocline.errors import InputError
 
 
@@ -15,14 +15,38 @@ from halocline.errors import InputError
     ("wrong", "words"),
     [
         ({"reads": "fast"}, "'fast' is unknown; known: direct, queue, planes"),
-        ({"block_shape": (64, 8)}, "at most 256 threads"),
-        ({"cells_per_thread": 0}, "positive"),
+        ({"splits": block_splits(3, (64, 8))}, "at most 256 threads"),
+        ({"resident_blocks": -1}, "positive"),
         ({"stages": "heap"}, "storage of stages of device kernels is 'heap'; expected shared or memory"),
     ],
 )
 def test_invalid_strategies_are_reported(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         Strategy(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("split", "words"),
+    [
+        ((1, "march", 4), "'march' is unknown; known: thread, stream, unroll, vector"),
+        ((3, "thread", 4), "expected axis 0, 1 or 2"),
+        ((1, "vector", 2), r"expected axis 0, 1 or 2 \(2 for vectors\)"),
+        ((1, "unroll", 0), "a positive size"),
+    ],
+)
+def test_invalid_splits_are_reported(split: tuple[int, str, int], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Split(*split)
+
+
+def test_strategies_name_their_splits() -> None:
+    splits = block_splits(3, (32, 4), planes=16, rows=2, cells=4)
+    assert str(Strategy("planes", splits, "memory", 2)) == (
+        "planes, thread blocks of 32 x 4, vectors of 4, 2 rows per thread, 16 planes per thread, "
+        "at least 2 resident blocks, stages in memory"
+    )
+    assert str(Strategy()) == "queue, thread blocks by registers"
+    assert str(Strategy("direct", thin_splits(2))) == "direct"
 
 
 def test_invalid_kernels_are_reported() -> None:

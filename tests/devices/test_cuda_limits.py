@@ -16,7 +16,7 @@ import halocline as hc
 from halocline import _native as native
 from halocline.compile.driver import compile_library
 from halocline.compile.nvrtc import compile_cuda
-from halocline.compile.strategy import SHARED_BYTES, Strategy
+from halocline.compile.strategy import SHARED_BYTES, Strategy, block_splits
 from halocline.compile.targets.source import device_text
 from halocline.errors import RunError
 from halocline.run.engine import prepare, prepared
@@ -47,7 +47,11 @@ def test_kernels_run_with_their_compiled_number_of_threads(
     """Resident thread blocks exceed the launch bounds of CUDA, and the run still has the bits of the CPU."""
     shape = (7, 11, 13)
     expected = star(shape, 2)
-    monkeypatch.setattr(prepare, "Strategy", lambda *_: Strategy("queue", (8, 8), 5, resident_blocks=2))
+    monkeypatch.setattr(
+        prepare,
+        "Strategy",
+        lambda *_: Strategy("queue", block_splits(3, (8, 8), planes=5), resident_blocks=2),
+    )
     assert star(shape, 2, device="cuda:0") == expected
 
 
@@ -78,7 +82,10 @@ def test_too_few_threads_are_one_clear_error(
 def test_unsupported_kernels_are_not_tuned(standin: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
     results: list[Tuned[Strategy]] = []
     monkeypatch.setattr(prepare, "remember", lambda place, tuned, program: results.append(tuned))
-    strategies = (Strategy("planes", (32, 4), 16), Strategy("direct", (32, 4), 8))
+    strategies = (
+        Strategy("planes", block_splits(2, (32, 4), planes=16)),
+        Strategy("direct", block_splits(2, (32, 4), planes=8)),
+    )
     monkeypatch.setattr(kernels, "strategies", lambda ndim, staged: strategies)
     monkeypatch.setattr("halocline.run.tuning.patches.TURN", 1e-4)
     monkeypatch.setattr("halocline.run.tuning.patches.ROUNDS", 1)
@@ -120,7 +127,7 @@ def test_kernels_fit_into_shared_memory(standin: ctypes.CDLL) -> None:
     (group_kernels,) = [
         group_kernels for group_kernels in sim.schedule.device.kernels.values() if len(group_kernels) > 1
     ]
-    assert all(kernel.tile is None for kernel in group_kernels)
+    assert all(not any(split.kind == "block" for split in kernel.splits) for kernel in group_kernels)
     assert hc.explain(sim).schedule == sim.schedule
 
 
@@ -144,7 +151,7 @@ def test_devices_beyond_the_peer_limit_give_the_same_bits(standin: ctypes.CDLL) 
 SHIFT = """
 HC_KERNEL shift(HC_GLOBAL double *a, const hc_layout where, HC_GLOBAL const double *scalars,
                 HC_GLOBAL const hc_control *control, const hc_frame f) {
-  a[where.at + f.hi[2]] = a[where.at + f.lo[2]] + (double)f.cells_per_thread;
+  a[where.at + f.hi[2]] = a[where.at + f.lo[2]] + (double)f.block_cells[0];
 }
 """
 
@@ -164,7 +171,7 @@ def test_all_messages_arrive_before_the_next_sweep(standin: ctypes.CDLL) -> None
     )
 
     def sweep(source: int, target: int, plus: int, sends: Any = (), receives: Any = ()) -> None:
-        frame = [0, 0, source, 0, 0, target, *[0] * 17, plus]
+        frame = [0, 0, source, 0, 0, target, *[0] * 17, plus, 0, 0]
         launch = native.Launch("shift", [0], frame, (1, 1, 1), (1, 1, 1), False, False, False, ("", 0))
         item = native.Item(0, False, [launch])
         share = native.DeviceShare(sends, receives, [], [], [], [], [item], [])

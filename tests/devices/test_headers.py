@@ -302,9 +302,9 @@ frames(hc_layout before, hc_frame f, hc_layout after, HC_GLOBAL hc_int64* out) {
   }
   out[21] = f.first_block;
   out[22] = f.stride;
-  out[23] = f.cells_per_thread;
-  out[24] = before.at + before.s0 * 10 + before.s1 * 100;
-  out[25] = after.at + after.s0 * 10 + after.s1 * 100;
+  for (int axis = 0; axis < 3; ++axis) out[23 + axis] = f.block_cells[axis];
+  out[26] = before.at + before.s0 * 10 + before.s1 * 100;
+  out[27] = after.at + after.s0 * 10 + after.s1 * 100;
 }
 """
 
@@ -346,18 +346,17 @@ def test_frames_have_the_layout_of_the_host(launches: Program, tmp_path: Path) -
     text = '#include "halocline/frame.h"\nextern "C" long size() { return sizeof(hc_frame); }\n'
     text += 'extern "C" void fill(hc_frame* f, hc_layout* l) {\n  long n = -1;\n'
     text += "\n".join(f"  for (long& each : f->{name}) each = n++ * 0x100000001;" for name in names)
-    text += (
-        "\n  *l = {1, 2, 3};\n  f->first_block = n++;\n  f->stride = n++;\n  f->cells_per_thread = n;\n}\n"
-    )
+    text += "\n  *l = {1, 2, 3};\n  f->first_block = n++;\n  f->stride = n++;\n"
+    text += "  for (long& each : f->block_cells) each = n++;\n}\n"
     (tmp_path / "frame.cpp").write_text(text)
     host = build(tmp_path, str(tmp_path / "frame.cpp"))
-    frame, layout = np.zeros(24, np.int64), np.zeros(3, np.int64)
+    frame, layout = np.zeros(26, np.int64), np.zeros(3, np.int64)
     assert host.size() == frame.nbytes
     host.fill(ctypes.c_void_p(frame.ctypes.data), ctypes.c_void_p(layout.ctypes.data))
-    out = np.zeros(26, np.int64)
+    out = np.zeros(28, np.int64)
     launches("frames", (1,), (1,), layout.tobytes(), frame.tobytes(), (layout + 1).tobytes(), out)
     assert out[:21].tolist() == [n * 0x100000001 for n in range(-1, 20)]
-    assert out[21:].tolist() == [20, 21, 22, 321, 432]
+    assert out[21:].tolist() == [20, 21, 22, 23, 24, 321, 432]
 
 
 def test_threads_of_a_block_share_memory(launches: Program) -> None:

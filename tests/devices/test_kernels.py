@@ -11,7 +11,7 @@ import bitwise_programs
 import halocline as hc
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Schedule
-from halocline.compile.strategy import READS, SHARED_BYTES, Strategy
+from halocline.compile.strategy import READS, SHARED_BYTES, Strategy, block_splits
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing
 from halocline.plan import launches
@@ -22,11 +22,18 @@ from many_invariants import weighted_steps
 from runs_on_devices import BOTH, check_equal_bits
 from wide_stencil import star
 
-STRATEGIES = [
-    Strategy("direct", (16, 4), 1),
-    Strategy("queue", (8, 8), 5, unroll=2, resident_blocks=2),
-    Strategy("planes", (8, 4), 3),
-]
+
+def strategies(ndim: int) -> list[Strategy]:
+    """Return strategies of each kind, with several cells per thread and without."""
+    return [
+        Strategy("direct", block_splits(ndim, (16, 4), planes=1)),
+        Strategy("direct", block_splits(ndim, (8, 4), planes=4, rows=2, cells=2)),
+        Strategy("queue", block_splits(ndim, (8, 8), planes=5), resident_blocks=2),
+        Strategy("queue", block_splits(ndim, (4, 4), planes=5, cells=2)),
+        Strategy("queue", block_splits(ndim, (8, 2), planes=5, rows=3)),
+        Strategy("planes", block_splits(ndim, (8, 4), planes=3)),
+        Strategy("planes", block_splits(ndim, (8, 4), planes=3, rows=2, cells=2)),
+    ]
 
 
 @pytest.mark.parametrize("shape", [pytest.param((19, 37), marks=pytest.mark.long), (11, 13, 21)])
@@ -35,7 +42,7 @@ def test_every_strategy_gives_the_same_bits(
 ) -> None:
     order = 6 if len(shape) < 3 else 4
     expected = star(shape, order)
-    for strategy in STRATEGIES:
+    for strategy in strategies(len(shape)):
         monkeypatch.setattr(prepare, "Strategy", lambda *_, strategy=strategy: strategy)
         assert star(shape, order, device="opencl:0") == expected, strategy
 
@@ -134,7 +141,7 @@ def test_values_of_too_large_tiles_are_read_from_memory() -> None:
     with tracing(program):
         # all equations read the first field, so that one kernel computes them
         hc.assign({u: hc.laplacian(u, order=8) + fields[0] for u in fields})
-    device = compile_program(program, grid, device=Strategy("planes", (64, 4))).device
+    device = compile_program(program, grid, device=Strategy("planes", block_splits(3))).device
     assert device is not None
     for body in device.source.split("HC_KERNEL")[1:]:
         planes = [line for line in body.splitlines() if "HC_SHARED" in line and "_field_tile[" in line]
@@ -160,6 +167,7 @@ def test_stages_are_stored_in_shared_memory_if_they_fit() -> None:
 
     together = kernels_of(schedule("shared", 1))
     assert [kernel.scratch for kernel in together] == [False]
-    assert together[0].tile is not None
+    assert any(split.kind == "block" for split in together[0].splits)
     for kernels_by_name in (kernels_of(schedule("memory", 1)), kernels_of(schedule("shared", 12))):
-        assert [(kernel.scratch, kernel.tile) for kernel in kernels_by_name] == [(True, None)] * 2
+        assert [kernel.scratch for kernel in kernels_by_name] == [True] * 2
+        assert not any(split.kind == "block" for kernel in kernels_by_name for split in kernel.splits)

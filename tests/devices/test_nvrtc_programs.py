@@ -101,7 +101,7 @@ def test_the_tested_strategies_include_all_candidates_of_tuning() -> None:
     """A measurement tries only these strategies, apart from thread blocks and 2.5D streaming."""
 
     def kind(strategy: Strategy) -> tuple[Any, ...]:
-        return strategy.reads, strategy.stages, strategy.unroll > 1, strategy.resident_blocks > 0
+        return strategy.reads, strategy.stages, strategy.resident_blocks > 0
 
     kinds = {kind(strategy) for ndim in (1, 2, 3) for strategy in kernels.strategies(ndim, staged=True)}
     assert kinds <= set(map(kind, STRATEGIES.values()))

@@ -10,7 +10,7 @@ import pytest
 
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Schedule
-from halocline.compile.strategy import Strategy
+from halocline.compile.strategy import Strategy, block_splits
 from halocline.run.engine import prepare
 from halocline.run.tuning import kernels
 from halocline.run.tuning.patches import Tuned, recall, remember
@@ -26,7 +26,10 @@ def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_tuned_strategies_are_stored_and_reused(
     nothing_known: Path, opencl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    strategies = (Strategy("direct", (32, 4), 8), Strategy("planes", (32, 4), 16))
+    strategies = (
+        Strategy("direct", block_splits(2, (32, 4), planes=8)),
+        Strategy("planes", block_splits(2, (32, 4), planes=16, cells=2)),
+    )
     monkeypatch.setattr(kernels, "strategies", lambda ndim, staged: strategies)
     monkeypatch.setattr("halocline.run.tuning.patches.TURN", 1e-4)
     monkeypatch.setattr("halocline.run.tuning.patches.ROUNDS", 1)

@@ -22,7 +22,16 @@ from numpy.typing import NDArray
 import halocline as hc
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import DeviceKernel, Schedule, Sweep
-from halocline.compile.strategy import MAX_THREADS_PER_BLOCK, Strategy
+from halocline.compile.strategy import (
+    MAX_THREADS_PER_BLOCK,
+    Splits,
+    Strategy,
+    block_splits,
+    cells_at_once,
+    split_size,
+    streaming_axis,
+    thin_splits,
+)
 from halocline.errors import InputError
 from halocline.lang.blocks import Blocks
 from halocline.plan.box import Box
@@ -43,8 +52,22 @@ from halocline.problems.problem import Problem
 from halocline.run.tuning.kernels import strategies
 from loops import some
 
-KERNEL = DeviceKernel("k", (), (), ())
 axes = st.integers(1, 3)
+
+
+def kernel_of(splits: Splits, **facts: Any) -> DeviceKernel:
+    """Return a kernel with some splits."""
+    return DeviceKernel("k", (), (), (), splits=splits, **facts)
+
+
+@st.composite
+def all_splits(draw: st.DrawFn, ndim: int) -> Splits:
+    """Draw splits of grids with `ndim` axes: of thin boxes, or for 2.5D streaming."""
+    if draw(st.booleans()):
+        return thin_splits(ndim)
+    block_shape = draw(st.sampled_from([(64, 4), (32, 4), (8, 8)]))
+    sizes = {name: draw(st.sampled_from([1, 2, 4])) for name in ("rows", "cells")}
+    return block_splits(ndim, block_shape, planes=draw(st.sampled_from([0, 1, 5])), **sizes)
 
 
 def visits(launch: Launch, origin: tuple[int, ...], counts: NDArray[np.int64]) -> None:
@@ -57,15 +80,19 @@ def visits(launch: Launch, origin: tuple[int, ...], counts: NDArray[np.int64]) -
     for axis, (lo, hi, first) in enumerate(zip(launch.cells.lo, launch.cells.hi, origin, strict=True)):
         place = ndim - 1 - axis
         blocks, threads = launch.block_counts[place], launch.block_shape[place]
-        span = threads  # cells of a thread block
-        if launch.kernel.tile is not None:  # the threads visit the tile in any order
-            span = launch.kernel.tile[axis + 3 - ndim]
-        elif ndim > 1 and axis == 0:
-            assert threads == 1
-            span = launch.cells_per_thread
-        assert (blocks - 1) * span < hi - lo <= blocks * span, "a thread block without work"
-        begins = [lo + number * span for number in range(blocks)]
-        lines.append(np.concatenate([np.arange(b, min(b + span, hi)) for b in begins]) - first)
+        three_axis = axis + 3 - ndim
+        splits, span = launch.kernel.splits, launch.block_cells[three_axis]
+        at_once = cells_at_once(splits, three_axis)
+        if split_size(splits, three_axis, "block"):
+            assert span == split_size(splits, three_axis, "block")  # the threads visit the tile in any order
+        elif streaming_axis(splits) == three_axis:
+            assert threads == at_once == 1
+        else:
+            assert span == threads * at_once
+        begin = lo - lo % at_once if three_axis == 2 else lo  # vectors are aligned
+        assert begin + (blocks - 1) * span < hi <= begin + blocks * span, "a thread block without work"
+        cells = np.concatenate([np.arange(n, n + span) for n in range(begin, begin + blocks * span, span)])
+        lines.append(cells[(cells >= lo) & (cells < hi)] - first)
     for place in range(ndim, 3):
         assert launch.block_counts[place] == 1
     np.add.at(counts, np.ix_(*lines), 1)
@@ -77,7 +104,7 @@ def test_a_launch_visits_each_cell_once(data: st.DataObject, ndim: int) -> None:
     lo = tuple(data.draw(st.integers(-3, 5)) for _ in range(ndim))
     shape = tuple(data.draw(st.integers(1, longest)) for _ in range(ndim))
     cells = Box(lo, tuple(a + n for a, n in zip(lo, shape, strict=True)))
-    launch = _launch(KERNEL, cells, cells, (0,) * ndim)
+    launch = _launch(kernel_of(data.draw(all_splits(ndim))), cells, cells, (0,) * ndim)
     counts = np.zeros(shape, dtype=np.int64)
     visits(launch, lo, counts)
     assert (counts == 1).all()
@@ -86,15 +113,18 @@ def test_a_launch_visits_each_cell_once(data: st.DataObject, ndim: int) -> None:
     assert prod(launch.block_counts) == launch.total_blocks
 
 
-@pytest.mark.parametrize("shape", [(70_000, 1), (200_000, 3), (70_000, 1, 1)])
+@pytest.mark.parametrize(
+    "shape", [(70_000, 1), (200_000, 3), (70_000, 1, 1), (150_000, 2, 70), (3, 150_000, 9)]
+)
 def test_the_number_of_blocks_respects_the_cuda_limit(shape: tuple[int, ...]) -> None:
     """The walls of a long grid have a valid launch, although each thread would have one cell."""
     cells = Box((0,) * len(shape), shape)
-    launch = _launch(replace(KERNEL, cells_per_thread=1), cells, cells, (0,) * len(shape))
-    assert max(launch.block_counts[1:]) <= 65535
-    counts = np.zeros(shape, dtype=np.int64)
-    visits(launch, cells.lo, counts)
-    assert (counts == 1).all()
+    for splits in (thin_splits(len(shape)), block_splits(len(shape), planes=1)):
+        launch = _launch(kernel_of(splits), cells, cells, (0,) * len(shape))
+        assert max(launch.block_counts[1:]) <= 65535
+        counts = np.zeros(shape, dtype=np.int64)
+        visits(launch, cells.lo, counts)
+        assert (counts == 1).all()
 
 
 # -- whole programs ----------------------------------------------------------------------------------
@@ -123,7 +153,12 @@ def program(ndim: int, periodic: tuple[bool, ...]) -> tuple[hc.Grid, Any]:
     return grid, step
 
 
-STRATEGIES = (Strategy(), Strategy("direct", None, 5, "memory"), Strategy("planes", (32, 2), 7, "memory"))
+def drawn_strategies(ndim: int) -> tuple[Strategy, ...]:
+    return (
+        Strategy(),
+        Strategy("direct", thin_splits(ndim), "memory"),
+        Strategy("planes", block_splits(ndim, (32, 2), planes=7, rows=2, cells=2), "memory"),
+    )
 
 
 @cache
@@ -141,7 +176,7 @@ def plans(draw: st.DrawFn) -> tuple[Schedule, tuple[int, ...], list[SubdomainPla
     """
     ndim = draw(axes)
     periodic = tuple(draw(st.booleans()) for _ in range(ndim))
-    schedule = scheduled(ndim, periodic, draw(st.sampled_from(STRATEGIES)))
+    schedule = scheduled(ndim, periodic, draw(st.sampled_from(drawn_strategies(ndim))))
     shape = tuple(draw(st.integers(8, 40 if ndim < 3 else 19)) for _ in range(ndim))
     parts = tuple(draw(st.integers(1, 2)) for _ in range(ndim))
     if draw(st.booleans()):
@@ -234,7 +269,11 @@ def test_kernels_of_a_patch_cover_the_reads_of_later_kernels(drawn: Any) -> None
                 sweep_kernels = schedule.device.kernels[sweep.kernel]
                 assert ready == {k.name for k in sweep_kernels if k.cell is None or k.name in ready}
             staged = [k for k in schedule.device.kernels[sweep.kernel] if k.scratch]
-            tiled = [k for k in schedule.device.kernels[sweep.kernel] if k.tile]
+            tiled = [
+                k
+                for k in schedule.device.kernels[sweep.kernel]
+                if any(split.kind == "block" for split in k.splits)
+            ]
             assert bool(staged or tiled) == bool(sweep.scratch)
             assert not staged or sweep_plan.scratch_bytes > 0 or not len(subdomain_plan.patches)
 
@@ -294,20 +333,47 @@ def test_layers_beyond_a_wall_are_filled_outward(drawn: Any) -> None:
         ((3,), (4, 1, 1), (1, 1, 1), 1),
         ((100, 1000), (256, 1, 1), (4, 7, 1), 16),
         ((5, 40, 1000), (64, 4, 1), (16, 10, 1), 5),
-        ((33, 1, 1000), (256, 1, 1), (4, 1, 3), 16),
-        ((1, 300, 1), (1, 256, 1), (1, 2, 1), 1),
+        ((33, 40, 20), (32, 8, 1), (1, 5, 3), 16),  # narrow: more rows
     ],
 )
 def test_threads_are_arranged_along_rows(
     shape: tuple[int, ...], block_shape: tuple[int, ...], block_counts: tuple[int, ...], cells_per_thread: int
 ) -> None:
     cells = Box((0,) * len(shape), shape)
-    launch = _launch(KERNEL, cells, cells, (0,) * len(shape))
+    launch = _launch(kernel_of(block_splits(len(shape))), cells, cells, (0,) * len(shape))
     assert (launch.block_shape, launch.block_counts, launch.cells_per_thread) == (
         block_shape,
         block_counts,
         cells_per_thread,
     )
+
+
+@pytest.mark.parametrize(
+    ("shape", "block_shape", "block_counts"),
+    [
+        ((16384, 1), (1, 256, 1), (1, 64, 1)),  # the ghosts beside a wall of a square
+        ((1, 16384), (256, 1, 1), (64, 1, 1)),
+        ((256, 256, 1), (1, 256, 1), (1, 1, 256)),
+        ((300, 1, 1), (1, 1, 256), (1, 1, 2)),
+        ((1, 40, 1000), (64, 4, 1), (16, 10, 1)),
+        ((2, 2, 2), (2, 2, 2), (1, 1, 1)),
+    ],
+)
+def test_blocks_of_thin_boxes_have_many_threads(
+    shape: tuple[int, ...], block_shape: tuple[int, ...], block_counts: tuple[int, ...]
+) -> None:
+    cells = Box((0,) * len(shape), shape)
+    launch = _launch(kernel_of(thin_splits(len(shape))), cells, cells, (0,) * len(shape))
+    assert (launch.block_shape, launch.block_counts) == (block_shape, block_counts)
+    assert launch.cells_per_thread == 1
+
+
+def test_threads_compute_several_cells_at_once() -> None:
+    cells = Box((0, 0, 3), (64, 100, 1003))
+    launch = _launch(kernel_of(block_splits(3, (32, 4), rows=2, cells=4)), cells, cells, (0, 0, 0))
+    assert launch.block_cells == (16, 8, 128)
+    assert launch.block_counts == (8, 13, 4)  # the first cell of the first vector is 0, before the box
+    assert launch.cells_per_thread == 16 * 2 * 4
 
 
 KERNELS = re.compile(
@@ -321,10 +387,11 @@ def test_blocks_have_the_shape_of_the_strategy(ndim: int) -> None:
     cells = Box((0,) * ndim, (300,) * ndim)
     cut = decompose((12, 40, 70)[-ndim:], 1, strategy=(1,) * ndim, periodic=(False,) * ndim)
     bounded = False
-    small = Strategy("queue", (8, 8), 5, resident_blocks=2)
+    small = Strategy("queue", block_splits(ndim, (8, 8), planes=5), resident_blocks=2)
     for strategy in (Strategy(), small, *strategies(ndim, staged=True)):
-        kernel = replace(KERNEL, block_shape=strategy.threads_per_axis(ndim))
-        assert _launch(kernel, cells, cells, (0,) * ndim).block_shape == kernel.block_shape, strategy
+        kernel = kernel_of(strategy.splits or block_splits(ndim))
+        threads = [split_size(kernel.splits, axis, "thread") or 1 for axis in (2, 1, 0)]
+        assert list(_launch(kernel, cells, cells, (0,) * ndim).block_shape) == threads, strategy
         schedule = scheduled(ndim, (False,) * ndim, replace(strategy, stages="memory"))
         assert schedule.device is not None
         most = {
@@ -359,13 +426,14 @@ def test_wide_stencils_stream_deeper_with_many_blocks(
     preloaded_planes: int, shape: tuple[int, ...], cells_per_thread: int
 ) -> None:
     """Each thread streams over more cells, so that the reads before its first cell are a small share."""
-    kernel = replace(KERNEL, preloaded_planes=preloaded_planes, block_shape=(64, 4, 1))
+    kernel = kernel_of(block_splits(3), preloaded_planes=preloaded_planes)
     cells = Box((0,) * 3, shape)
     launch = _launch(kernel, cells, cells, (0,) * 3)
     assert launch.cells_per_thread == cells_per_thread
     assert launch.block_counts == (-(-shape[2] // 64), -(-shape[1] // 4), -(-shape[0] // cells_per_thread))
     # a given length is kept
-    assert _launch(replace(kernel, cells_per_thread=16), cells, cells, (0,) * 3).cells_per_thread == 16
+    given = replace(kernel, splits=block_splits(3, planes=16))
+    assert _launch(given, cells, cells, (0,) * 3).cells_per_thread == 16
     # reductions begin with this length
     reducing = _launch(replace(kernel, reductions=(0,)), cells, cells, (0,) * 3)
     assert reducing.cells_per_thread >= cells_per_thread
@@ -401,7 +469,7 @@ def test_layouts_are_literals_on_large_subdomains_of_equal_shape() -> None:
 
 def test_the_number_of_reducing_blocks_is_bounded() -> None:
     """Threads stream over more cells on large grids, since one thread block merges the partial results."""
-    kernel = DeviceKernel("k", (0,), ((0, 0),) * 2, (0, 0), reductions=(0,), block_shape=(256, 1, 1))
+    kernel = kernel_of(block_splits(2), reductions=(0,))
     plain = replace(kernel, reductions=())
     for n, least in ((512, 16), (16384, 128)):
         cells = Box((0, 0), (n, n))

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 import exchange_fuzz as fuzz
 from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import DeviceCode, DeviceKernel, FieldInfo, Schedule, Sweep
+from halocline.compile.strategy import block_splits
 from halocline.compile.targets.source import device_text, loop_kernel
 from halocline.errors import InputError
 from halocline.lang.grid import Grid
@@ -60,14 +61,14 @@ HC_KERNEL NAME(PARAMETERS HC_GLOBAL const double *scalars, HC_GLOBAL const hc_co
   hc_int64 i0 = f.lo[0], i1 = f.hi[0], j0 = f.lo[1], j1 = f.hi[1];
   const hc_int64 k = f.lo[2] + hc_block(0) * hc_block_size(0) + hc_thread(0);
   if (ndim == 2) {
-    j0 += hc_block(1) * f.cells_per_thread;
-    j1 = hc_min_index(j0 + f.cells_per_thread, j1);
+    j0 += hc_block(1) * f.block_cells[1];
+    j1 = hc_min_index(j0 + f.block_cells[1], j1);
   }
   if (ndim == 3) {
     j0 += hc_block(1) * hc_block_size(1) + hc_thread(1);
     j1 = hc_min_index(j0 + 1, j1);
-    i0 += hc_block(2) * f.cells_per_thread;
-    i1 = hc_min_index(i0 + f.cells_per_thread, i1);
+    i0 += hc_block(2) * f.block_cells[0];
+    i1 = hc_min_index(i0 + f.block_cells[0], i1);
   }
   if (k >= f.hi[2]) return;
   for (hc_int64 i = i0; i < i1; ++i)
@@ -192,14 +193,14 @@ class Whole:
         missing = 3 - ndim
         lo = tuple(-a for a in lower[missing:])
         box = Box(lo, tuple(a + n for a, n in zip(lo, shape[missing:], strict=True)))
-        launch = _launch(DeviceKernel("", (), (), ()), box, box, (0,) * ndim)
+        launch = _launch(DeviceKernel("", (), (), (), splits=block_splits(ndim)), box, box, (0,) * ndim)
         self.grid, self.block_counts, self.dtype = (
             shape,
             (launch.block_counts, launch.block_shape),
             info.dtype,
         )
         # halos are empty along axes that the case does not have
-        self.frame = [*three(box.lo), *three(box.hi, 1), *lower, *[0] * 12, 0, 0, launch.cells_per_thread]
+        self.frame = [*three(box.lo), *three(box.hi, 1), *lower, *[0] * 12, 0, 0, *launch.block_cells]
 
     def run(self, name: str) -> None:
         scalars = np.array([0.0, 0.0, self.ndim, 0.0])

@@ -5,14 +5,14 @@ from __future__ import annotations
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Statement, flat
 from halocline.compile.passes.threads import threads
-from halocline.compile.strategy import SHARED_BYTES, Strategy
+from halocline.compile.strategy import SHARED_BYTES, block_splits
 
 MANY = 100
 
 
 def device_kernel(kernel: Kernel, reads: str = "direct") -> Kernel:
     """Return a kernel that is distributed over device threads."""
-    return threads(kernel, Strategy(reads=reads), SHARED_BYTES)
+    return threads(kernel, block_splits(kernel.ndim), reads, SHARED_BYTES)
 
 
 def statements(kernel: Kernel, *kinds: type[Statement]) -> list[Statement]:

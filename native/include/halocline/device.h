@@ -39,6 +39,11 @@
 #define HC_CONSTANT __constant
 #define HC_INVARIANT(symbol, place) invariants[place]
 
+// Vectors of adjacent cells of a row. Their types have the same names in both languages.
+#define HC_DOUBLE2(a, b) ((double2)(a, b))
+#define HC_FLOAT2(a, b) ((float2)(a, b))
+#define HC_FLOAT4(a, b, c, d) ((float4)(a, b, c, d))
+
 typedef int hc_int32;
 typedef uint hc_uint32;
 typedef long hc_int64;
@@ -83,6 +88,9 @@ HC_FUNCTION hc_int64 hc_block_size(int dimension) { return (hc_int64)get_local_s
 #define HC_INVARIANTS(symbol, count) __constant__ double symbol[count];
 #define HC_CONSTANT
 #define HC_INVARIANT(symbol, place) symbol[place]
+#define HC_DOUBLE2(a, b) make_double2(a, b)
+#define HC_FLOAT2(a, b) make_float2(a, b)
+#define HC_FLOAT4(a, b, c, d) make_float4(a, b, c, d)
 
 typedef int hc_int32;
 typedef unsigned int hc_uint32;

@@ -12,8 +12,8 @@ typedef struct {
   hc_int64 box_lo[3], box_hi[3], box_top[3];  // patch that contains these cells: hc_box
   hc_int64 origin[3], shape[3];               // global index of cell (0, 0, 0), global shape of the grid
   hc_int64 first_block;                       // index of the partial result of the first thread block
-  hc_int64 stride;            // distance between the partial results of consecutive reductions
-  hc_int64 cells_per_thread;  // along the slowest axis (2.5D streaming)
+  hc_int64 stride;                            // distance between partial results of consecutive reductions
+  hc_int64 block_cells[3];                    // cells of each thread block along three axes
 } hc_frame;
 
 // Layout of a field: cell (i, j, k) is element at + i * s0 + j * s1 + k of its buffer.

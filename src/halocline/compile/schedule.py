@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from halocline.compile.footprint import Footprint
 from halocline.compile.ir.statements import Slot, StageUse
+from halocline.compile.strategy import Split
 from halocline.lang.blocks import Blocks
 from halocline.lang.trace import INTERNAL
 
@@ -168,17 +169,13 @@ class DeviceKernel:
         Reductions of the sweep to which the kernel contributes, in the order of its partial results.
     scratch : bool
         True if the kernel has scratch memory as an argument.
-    block_shape : three int or None
-        Threads of a block, contiguous axis first. Narrow boxes have blocks of another shape with at most
-        the same number of threads.
+    splits : tuple of Split
+        Division of the cells among thread blocks and threads. In narrow boxes, blocks have another shape with
+        at most the same number of threads.
     has_fixed_block : bool
-        True if the kernel always runs with this block shape, also for fewer cells.
-    cells_per_thread : int or None
-        Cells of each thread along the slowest axis; None: the number of cells of each launch determines it.
+        True if the kernel always runs with blocks of the shape of `splits`, also for fewer cells.
     preloaded_planes : int
         Planes that each thread reads before it computes its first cell.
-    tile : three int or None
-        Cells of each thread block along three axes, if the block computes a tile of cells.
     layouts : bool
         True if the kernel reads the layouts of its arrays from memory, since they exceed the parameter space.
     invariants : (str, int) or None
@@ -193,11 +190,9 @@ class DeviceKernel:
     cell: tuple[int, ...] | None = None
     reductions: tuple[int, ...] = ()
     scratch: bool = False
-    block_shape: tuple[int, int, int] | None = None
+    splits: tuple[Split, ...] = ()
     has_fixed_block: bool = False
-    cells_per_thread: int | None = None
     preloaded_planes: int = 0
-    tile: tuple[int, int, int] | None = None
     layouts: bool = False
     invariants: tuple[str, int] | None = None
 

@@ -1,8 +1,10 @@
-"""Execution strategy of device kernels, and the hardware limits on it."""
+"""Execution strategy of device kernels: splits of their loops, storage of values, and hardware limits."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from halocline.errors import InputError
 from halocline.lang.grid import unknown_name_error
@@ -14,14 +16,95 @@ REGISTERS = 192  # maximum registers for values of a thread; the other 63 are fo
 # Kernels that need more registers have smaller thread blocks. A multiprocessor with 65536 registers then
 # holds two blocks, or three if the values that vary from cell to cell fit into 168 registers per thread.
 SMALL_BLOCK, RESIDENT_BLOCKS, VARYING_REGISTERS = (32, 4), 3, 118
+VECTOR_BYTES = 16  # maximum size of a load or store of one thread
 PARAMETER_BYTES = 1024  # parameter space of a kernel: at least 1024 in OpenCL, 4096 in CUDA
-FRAME_BYTES, LAYOUT_BYTES, POINTER_BYTES = 24 * 8, 3 * 8, 8  # see frame.h
+FRAME_BYTES, LAYOUT_BYTES, POINTER_BYTES = 26 * 8, 3 * 8, 8  # see frame.h
 REDUCING_BYTES = MAX_THREADS_PER_BLOCK // 2 * 40  # for reductions: one hc_partial per two threads
 
 
-def streaming_axis(ndim: int) -> int | None:
-    """Return the 2.5D streaming axis among the three axes of generated code; None in 1D."""
-    return None if ndim == 1 else 3 - ndim
+@dataclass(frozen=True)
+class Split:
+    """Division of the cells of a loop nest along one axis.
+
+    Parameters
+    ----------
+    axis : int
+        Axis of the generated code: axis 2 is contiguous, axis 0 has the largest stride.
+    kind : {"block", "thread", "stream", "unroll", "vector"}
+        Object that `size` counts. "block": cells of a thread block, which its threads visit in any order.
+        "thread": threads of a block. "stream": cells that each thread computes one after the other (2.5D
+        streaming). "unroll": adjacent cells that each thread computes at once. "vector": the same, with
+        loads and stores of several cells.
+    size : int
+        0: the number of cells of each launch determines it.
+    """
+
+    axis: int
+    kind: str
+    size: int
+
+    def __post_init__(self) -> None:
+        positive = self.kind in ("block", "unroll", "vector")
+        if self.kind not in ("block", "thread", "stream", "unroll", "vector"):
+            raise unknown_name_error(
+                "split of device kernels", self.kind, ("thread", "stream", "unroll", "vector")
+            )
+        if not 0 <= self.axis <= 2 or self.size < positive or (self.kind == "vector" and self.axis != 2):
+            raise InputError(
+                f"device kernels with {self}: expected axis 0, 1 or 2 (2 for vectors), and a positive size "
+                "(0 for threads or streaming: by the cells of a launch)"
+            )
+
+
+Splits = tuple[Split, ...]
+
+
+def split_size(splits: Sequence[Split], axis: int, kind: str) -> int | None:
+    """Return the size of the split of a kind along an axis; None if there is no such split."""
+    return next((split.size for split in splits if (split.axis, split.kind) == (axis, kind)), None)
+
+
+def cells_at_once(splits: Sequence[Split], axis: int) -> int:
+    """Return the number of adjacent cells along an axis that a thread computes at once."""
+    kinds = ("unroll", "vector")
+    return prod(split.size for split in splits if split.axis == axis and split.kind in kinds)
+
+
+def streaming_axis(splits: Sequence[Split]) -> int | None:
+    """Return the axis along which threads stream; None if each thread computes its cells at once."""
+    return next((split.axis for split in splits if split.kind == "stream"), None)
+
+
+def block_splits(
+    ndim: int, block_shape: tuple[int, int] = (64, 4), *, planes: int = 0, rows: int = 1, cells: int = 1
+) -> Splits:
+    """Return the splits for 2.5D streaming along the slowest axis of a grid.
+
+    Parameters
+    ----------
+    ndim : int
+        Number of axes of the grid.
+    block_shape : (int, int)
+        Threads of a block along the contiguous axis and the next one. If the next one is the streaming
+        axis, all threads are along the contiguous axis.
+    planes : int
+        Planes that a thread visits; 0: by the number of cells of each launch.
+    rows, cells : int
+        Adjacent rows that a thread computes at once, in three dimensions, and adjacent cells of each row.
+    """
+    along, across = block_shape
+    vector = (Split(2, "vector", cells),) * (cells > 1)
+    if ndim == 3:
+        unroll = (Split(1, "unroll", rows),) * (rows > 1)
+        threads = Split(2, "thread", along), Split(1, "thread", across)
+        return (*threads, *vector, *unroll, Split(0, "stream", planes))
+    stream = (Split(3 - ndim, "stream", planes),) * (ndim > 1)
+    return (Split(2, "thread", along * across), *vector, *stream)
+
+
+def thin_splits(ndim: int) -> Splits:
+    """Return the splits for ghosts and halos, which are thin along some axis: one thread per cell."""
+    return tuple(Split(axis, "thread", 0) for axis in range(2, 2 - ndim, -1))
 
 
 @dataclass(frozen=True)
@@ -35,28 +118,20 @@ class Strategy:
         are in global memory. "queue": neighbours along the streaming axis are in registers, as a sliding
         window. "planes": as "queue", but the other neighbours are in a shared-memory tile of the thread
         block.
-    block_shape : (int, int) or None
-        Threads of a block along the contiguous axis and the next one. If the next one is the streaming
-        axis, all threads are along the contiguous axis. None: the number of cells of each launch
-        determines the shape. If all following parameters have their defaults, kernels that need many
-        registers have the shape `SMALL_BLOCK` instead of the default.
-    cells_per_thread : int or None
-        Cells of each thread along the streaming axis. None: the number of cells of each launch determines it.
+    splits : tuple of Split
+        Division of the cells among thread blocks and threads. Empty: a rule selects the splits of each nest
+        (`halocline.compile.targets.splits`).
     stages : {"shared", "memory"}
         Storage of stages. "shared": in shared memory of the thread block, if they fit. "memory": in global
         memory.
-    unroll : int
-        Unroll factor of the loop over the cells of a thread.
     resident_blocks : int
         Minimum number of thread blocks that a multiprocessor holds at a time. The number limits the registers
         of each thread. 0: no limit. OpenCL ignores this number.
     """
 
     reads: str = "queue"
-    block_shape: tuple[int, int] | None = (64, 4)
-    cells_per_thread: int | None = None
+    splits: Splits = ()
     stages: str = "shared"
-    unroll: int = 1
     resident_blocks: int = 0
 
     def __post_init__(self) -> None:
@@ -64,11 +139,8 @@ class Strategy:
             raise InputError(
                 f"storage of stages of device kernels is {self.stages!r}; expected shared or memory"
             )
-        block_shape = self.block_shape or (1, 1)
-        cells_per_thread = 1 if self.cells_per_thread is None else self.cells_per_thread
-        smallest = min(*block_shape, cells_per_thread, self.unroll)
-        threads = block_shape[0] * block_shape[1]
-        if smallest < 1 or self.resident_blocks < 0 or threads > MAX_THREADS_PER_BLOCK:
+        threads = prod(max(1, split.size) for split in self.splits if split.kind == "thread")
+        if self.resident_blocks < 0 or threads > MAX_THREADS_PER_BLOCK:
             raise InputError(
                 f"device kernels with {self}: expected positive numbers, at most "
                 f"{MAX_THREADS_PER_BLOCK} threads"
@@ -78,23 +150,13 @@ class Strategy:
 
     def __str__(self) -> str:
         text = self.reads
-        if self.is_default:
+        threads = [split.size for split in self.splits if split.kind == "thread"]
+        if not self.splits:
             text += ", thread blocks by registers"
-        elif self.block_shape is not None:
-            text += f", thread blocks of {self.block_shape[0]} x {self.block_shape[1]}"
-        text += "" if self.cells_per_thread is None else f", {self.cells_per_thread} cells per thread"
-        text += f", unrolled by {self.unroll}" if self.unroll > 1 else ""
+        elif all(threads):
+            text += f", thread blocks of {' x '.join(map(str, threads))}"
+        texts = {"stream": "{} planes per thread", "unroll": "{} rows per thread", "vector": "vectors of {}"}
+        for split in self.splits:
+            text += f", {texts[split.kind].format(split.size)}" if split.kind in texts and split.size else ""
         text += f", at least {self.resident_blocks} resident blocks" if self.resident_blocks else ""
         return text + (", stages in memory" if self.stages == "memory" else "")
-
-    @property
-    def is_default(self) -> bool:
-        """True if block shape, cells per thread, unroll factor and resident blocks are the default."""
-        return self == Strategy(self.reads, stages=self.stages)
-
-    def threads_per_axis(self, ndim: int) -> tuple[int, int, int] | None:
-        """Return the threads of a block along three axes, the contiguous one first."""
-        if self.block_shape is None:
-            return None
-        along, across = self.block_shape
-        return (along, across, 1) if ndim == 3 else (along * across, 1, 1)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from math import prod
 
 from halocline.compile.schedule import FILL, DeviceKernel, Schedule, Sweep
-from halocline.compile.strategy import MAX_THREADS_PER_BLOCK, streaming_axis
+from halocline.compile.strategy import MAX_THREADS_PER_BLOCK, cells_at_once, split_size, streaming_axis
 from halocline.plan.box import Box, three
 from halocline.plan.rank import SubdomainPlan, SweepPlan
 
@@ -38,8 +37,8 @@ class Launch:
         Upper-wall flags, as in the table of `Patches`.
     block_counts, block_shape : tuple of three int
         Number of thread blocks, and threads per block, along each axis; the contiguous axis comes first.
-    cells_per_thread : int
-        Cells of each thread along the axis of largest stride (2.5D streaming).
+    block_cells : tuple of three int
+        Cells of each thread block along each axis; the contiguous axis comes last.
     first_block : int
         Index of the first thread block of the launch, counted over all launches of the kernel in the sweep.
     """
@@ -50,13 +49,18 @@ class Launch:
     top: tuple[int, ...]
     block_counts: tuple[int, int, int]
     block_shape: tuple[int, int, int]
-    cells_per_thread: int
+    block_cells: tuple[int, int, int]
     first_block: int = 0
 
     @property
     def total_blocks(self) -> int:
         """Total number of thread blocks."""
-        return self.block_counts[0] * self.block_counts[1] * self.block_counts[2]
+        return prod(self.block_counts)
+
+    @property
+    def cells_per_thread(self) -> int:
+        """Number of cells of each thread of a complete thread block."""
+        return prod(self.block_cells) // prod(self.block_shape)
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,7 @@ def _fill_launch(invariants: tuple[str, int], ndim: int) -> Launch:
     zeros = (0,) * ndim
     kernel = DeviceKernel(FILL + invariants[0], (), ((0, 0),) * ndim, zeros, invariants=invariants)
     cell = Box(zeros, (1,) * ndim)
-    return Launch(kernel, cell, cell, zeros, (1, 1, 1), (1, 1, 1), 1)
+    return Launch(kernel, cell, cell, zeros, (1, 1, 1), (1, 1, 1), (1, 1, 1))
 
 
 def _launches_over(
@@ -200,46 +204,82 @@ def _layer(box: Box, axis: int, side: int, layer: int) -> Box:
 def _launch(
     kernel: DeviceKernel, cells: Box, patch: Box, top: tuple[int, ...], first_block: int = 0
 ) -> Launch:
-    ndim = len(cells.shape)
-    shape = (1,) * (3 - ndim) + cells.shape
-    if kernel.tile is not None:
-        assert kernel.block_shape is not None
-        block_counts = tuple(
-            -(-n // size) for n, size in zip(reversed(shape), reversed(kernel.tile), strict=True)
-        )
-        return Launch(kernel, cells, patch, top, block_counts, kernel.block_shape, 1, first_block)  # type: ignore[arg-type]
-    stream_axis = streaming_axis(ndim)
-    cells_per_thread = 1
+    """Return the launch of a kernel over the cells of a box."""
+    lo, shape = three(cells.lo), three(cells.shape, 1)
+    at_once = tuple(cells_at_once(kernel.splits, axis) for axis in range(3))
+    # cells before the box that complete its first vectors
+    shape = [n + (lo[axis] % at_once[axis] if axis == 2 else 0) for axis, n in enumerate(shape)]
+    threads = _threads(kernel, [-(-n // c) for n, c in zip(shape, at_once, strict=True)])
+    block_cells = [
+        split_size(kernel.splits, axis, "block") or threads[axis] * at_once[axis] for axis in range(3)
+    ]
+    stream_axis = streaming_axis(kernel.splits)
     if stream_axis is not None:
-        cells_per_thread = max(
-            min(kernel.cells_per_thread or DEFAULT_CELLS_PER_THREAD, shape[stream_axis]),
-            -(-shape[stream_axis] // MAX_BLOCKS_PER_AXIS),
-        )
-    rows = shape[1] if stream_axis == 0 else 1
-    row_threads = ROW_THREADS if rows > 1 else MAX_THREADS_PER_BLOCK
-    max_shape = kernel.block_shape or (row_threads, MAX_THREADS_PER_BLOCK, 1)
-    # the launch bounds of the kernel limit the threads; blocks of a narrow box have more rows
-    threads = prod(kernel.block_shape or (MAX_THREADS_PER_BLOCK,))
-    along = _power_of_two(shape[2], max_shape[0])
-    block_shape = (along, _power_of_two(rows, threads // along), 1)
+        block_cells[stream_axis] = _planes(kernel, shape, block_cells, stream_axis)
+    along, across, slowest = _block_counts(shape, block_cells)[::-1]
+    return Launch(
+        kernel,
+        cells,
+        patch,
+        top,
+        (along, across, slowest),
+        (threads[2], threads[1], threads[0]),
+        (block_cells[0], block_cells[1], block_cells[2]),
+        first_block,
+    )
+
+
+def _threads(kernel: DeviceKernel, counts: Sequence[int]) -> list[int]:
+    """Return the threads of a block along three axes, the contiguous one last.
+
+    Blocks of a narrow box have fewer threads along the contiguous axis, and more along the other axes. The
+    total number never exceeds that of the splits, for which the kernel is compiled.
+
+    Parameters
+    ----------
+    kernel : DeviceKernel
+    counts : sequence of three int
+        Number of threads that the box needs along each axis.
+    """
+    threads = [1, 1, 1]
+    sizes = {axis: split_size(kernel.splits, axis, "thread") for axis in (2, 1, 0)}
     if kernel.has_fixed_block:
-        block_shape = max_shape
-    block_counts_for = partial(_block_counts, shape, block_shape, stream_axis)
-    if stream_axis is not None:
-        if kernel.cells_per_thread is None:
-            longest = CELLS_PER_PRELOADED_PLANE * kernel.preloaded_planes
-            cells_per_thread = _doubled(
-                cells_per_thread, longest, lambda length: prod(block_counts_for(2 * length)) >= MANY_BLOCKS
-            )
-        if kernel.reductions:
-            cells_per_thread = _doubled(
-                cells_per_thread,
-                MAX_CELLS_PER_REDUCING_THREAD,
-                lambda length: prod(block_counts_for(length)) > MAX_PARTIALS,
-            )
-        cells_per_thread = min(cells_per_thread, shape[stream_axis])
-    block_counts = block_counts_for(cells_per_thread)
-    return Launch(kernel, cells, patch, top, block_counts, block_shape, cells_per_thread, first_block)
+        return [sizes[axis] or 1 for axis in range(3)]
+    known = [size for size in sizes.values() if size]
+    free = prod(known) if known else MAX_THREADS_PER_BLOCK
+    # the number of blocks is limited along all axes except the contiguous one
+    least = {
+        axis: _power_of_two(-(-counts[axis] // MAX_BLOCKS_PER_AXIS), free)
+        for axis in (1, 0)
+        if sizes[axis] is not None
+    }
+    has_rows = any(counts[axis] > 1 for axis in least)
+    for axis, size in sizes.items():
+        if size is None:
+            continue
+        least.pop(axis, None)
+        most = free // prod(least.values())
+        if axis == 2:
+            most = min(most, size or (ROW_THREADS if has_rows else MAX_THREADS_PER_BLOCK))
+        threads[axis] = _power_of_two(counts[axis], most)
+        free //= threads[axis]
+    return threads
+
+
+def _planes(kernel: DeviceKernel, shape: Sequence[int], block_cells: Sequence[int], axis: int) -> int:
+    """Return the number of cells that each thread visits along the streaming axis."""
+
+    def blocks(planes: int) -> int:
+        return prod(_block_counts(shape, [*block_cells[:axis], planes, *block_cells[axis + 1 :]]))
+
+    size = split_size(kernel.splits, axis, "stream")
+    planes = max(min(size or DEFAULT_CELLS_PER_THREAD, shape[axis]), -(-shape[axis] // MAX_BLOCKS_PER_AXIS))
+    if not size:
+        longest = CELLS_PER_PRELOADED_PLANE * kernel.preloaded_planes
+        planes = _doubled(planes, longest, lambda length: blocks(2 * length) >= MANY_BLOCKS)
+    if kernel.reductions:
+        planes = _doubled(planes, MAX_CELLS_PER_REDUCING_THREAD, lambda length: blocks(length) > MAX_PARTIALS)
+    return min(planes, shape[axis])
 
 
 def _doubled(length: int, longest: int, further: Callable[[int], bool]) -> int:
@@ -249,15 +289,9 @@ def _doubled(length: int, longest: int, further: Callable[[int], bool]) -> int:
     return length
 
 
-def _block_counts(
-    shape: tuple[int, ...], block_shape: tuple[int, int, int], stream_axis: int | None, cells_per_thread: int
-) -> tuple[int, int, int]:
-    """Return the number of thread blocks along three axes, the contiguous one first, for cells of a shape."""
-    cells_per_block = [
-        cells_per_thread if axis == stream_axis else block_shape[2 - axis] for axis in (2, 1, 0)
-    ]
-    along, across, slowest = (-(-n // size) for n, size in zip(reversed(shape), cells_per_block, strict=True))
-    return along, across, slowest
+def _block_counts(shape: Sequence[int], block_cells: Sequence[int]) -> list[int]:
+    """Return the number of thread blocks along three axes, for cells of a shape."""
+    return [-(-n // cells) for n, cells in zip(shape, block_cells, strict=True)]
 
 
 def _power_of_two(n: int, most: int) -> int:

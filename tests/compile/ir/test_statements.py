@@ -33,7 +33,7 @@ def test_value_tables_are_unique_in_any_order() -> None:
 def test_inner_statements_are_rewritten_first() -> None:
     kernel = loops(small())
     inner = [type(s).__name__ for s in flat(kernel.body)]
-    assert inner.index("Nest") < inner.index("Loop") < inner.index("Strip") < inner.index("Store")
+    assert inner.index("Nest") < inner.index("Axis") < inner.index("Strip") < inner.index("Store")
     wrapped = rewritten(kernel.body, lambda s: (Pieces((s,), 8),) if isinstance(s, Strip) else (s,))
     assert sum(isinstance(s, Pieces) for s in flat(wrapped)) == 2
     assert not any(isinstance(s, Stage) for s in flat(rewritten((Stage("s", 0),), lambda _: ())))

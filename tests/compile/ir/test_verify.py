@@ -11,8 +11,9 @@ from halocline.compile.ir import pipeline
 from halocline.compile.ir.kernel import Array, Kernel, Value
 from halocline.compile.ir.statements import (
     Allocate,
+    Axis,
+    Body,
     Let,
-    Loop,
     Nest,
     Reduce,
     Row,
@@ -35,6 +36,15 @@ def changed(body: Callable[[Nest, Nest], tuple[Nest, ...]]) -> Kernel:
     assert isinstance(first, Nest)
     assert isinstance(second, Nest)
     return replace(kernel, body=body(first, second))
+
+
+def row_loop(kind: str = "stream", body: Body = ()) -> Axis:
+    return Axis((0,), kind, 1, body)
+
+
+def within(loop: Axis) -> Kernel:
+    """Return a kernel whose first nest contains a loop."""
+    return changed(lambda a, b: (replace(a, body=(*a.body, loop)), b))
 
 
 def with_value(number: int, value: Value) -> Kernel:
@@ -106,7 +116,11 @@ WRONG: dict[str, tuple[Callable[[], Kernel], str]] = {
         "two reductions have the same number",
     ),
     "nest in a nest": (lambda: changed(lambda a, b: (replace(a, body=(a,)), b)), "a nest in a nest"),
-    "loop outside": (lambda: replace(small(), body=(Loop(0, ()), *small().body)), "Loop outside of Nest"),
+    "loop outside": (lambda: replace(small(), body=(row_loop(), *small().body)), "Axis outside of Nest"),
+    "loop of an unknown kind": (lambda: within(row_loop("march")), "of kind 'march' with step 1"),
+    "loop without step": (lambda: within(replace(row_loop(), step=0)), "of kind 'stream' with step 0"),
+    "repeated loop": (lambda: within(row_loop(body=(row_loop(),))), "two loops over axis 0"),
+    "threads without blocks": (lambda: within(row_loop("thread")), "but thread blocks do not"),
     "row outside": (lambda: replace(small(), body=(Row("u", (0, 0)), *small().body)), "Row outside of Nest"),
     "span": (
         lambda: after_place(lambda strip: (replace(strip, span="block"),)),

@@ -16,7 +16,7 @@ from halocline.compile.passes import branches as passes
 from halocline.compile.passes.branches import branch_statements, branches, find_branches
 from halocline.compile.passes.loops import loops, place
 from halocline.compile.passes.threads import threads
-from halocline.compile.strategy import Strategy
+from halocline.compile.strategy import block_splits
 from halocline.errors import InputError
 from kernels import in_nest, kernel_of, loads, results
 
@@ -88,7 +88,7 @@ def test_branches_may_be_nested() -> None:
 
 
 def test_each_cell_of_a_device_computes_one_side() -> None:
-    kernel = threads(in_nest(kernel_of(hc.branch(V > 0, A, B) * 2.0)), Strategy(), 0)
+    kernel = threads(in_nest(kernel_of(hc.branch(V > 0, A, B) * 2.0)), block_splits(GRID.ndim), "queue", 0)
     kernel = branch_statements(kernel)
     (branch,) = (s for s in flat(kernel.body) if isinstance(s, Branch))
     inside = [[n for let in body for n in let.values] for body in (branch.then, branch.otherwise)]

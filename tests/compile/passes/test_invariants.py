@@ -19,7 +19,7 @@ from halocline.compile.passes.invariants import (
     required_registers,
 )
 from halocline.compile.passes.threads import threads
-from halocline.compile.strategy import REGISTERS, Strategy
+from halocline.compile.strategy import REGISTERS, Strategy, block_splits
 from halocline.lang.expression import Expr
 from kernels import in_nest, kernel_of
 from kernels_of_devices import MANY, device_kernel
@@ -95,7 +95,7 @@ def test_shared_memory_tiles_need_room_for_their_planes_only() -> None:
     constants = replace(constants, body=constants.body[1:])  # without the computation of the invariants
     plane = 65 * 5 * 8
     for kernel_, room, planes in ((kernel, plane, 1), (constants, plane, 1), (constants, plane - 1, 0)):
-        kernel_of_threads = threads(kernel_, Strategy(reads="planes"), room)
+        kernel_of_threads = threads(kernel_, block_splits(kernel_.ndim), "planes", room)
         assert sum(a.kind == "field_tile" for a in kernel_of_threads.arrays) == planes
 
 

@@ -9,17 +9,15 @@ import pytest
 import halocline as hc
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import (
+    Axis,
     DeclareQueue,
     DeclareShared,
-    IfInside,
     LoadQueueEnd,
     LoadTiles,
     Reduce,
     ReduceBlock,
     ResetPartial,
     Store,
-    StreamLoop,
-    Threads,
 )
 from halocline.compile.ir.verify import verify
 from halocline.compile.passes.threads import lets
@@ -35,17 +33,21 @@ def star() -> Kernel:
     return in_nest(kernel_of(U[1, 0, 0] + U[-1, 0, 0] + U[0, 1, 0] + U[0, 0, 1] + U * hc.sqrt(2.0 * U)))
 
 
+def loops(kernel: Kernel, kind: str) -> list[tuple[int, ...]]:
+    """Return the axes of each loop of a kind, the outer loops first."""
+    return [s.axes for s in statements(kernel, Axis) if isinstance(s, Axis) and s.kind == kind]
+
+
 @pytest.mark.parametrize(("reads", "queues", "planes"), [("direct", 0, 0), ("queue", 1, 0), ("planes", 1, 1)])
 def test_streaming_reads_follow_the_strategy(reads: str, queues: int, planes: int) -> None:
     kernel = device_kernel(star(), reads)
     verify(kernel)
-    (streaming,) = statements(kernel, StreamLoop)
-    assert streaming.axis == 0
+    assert loops(kernel, "stream") == [(0,)]
+    assert loops(kernel, "block") == [(0,), (1,), (2,)]
     assert [len(statements(kernel, kind)) for kind in (DeclareQueue, LoadQueueEnd)] == [queues, queues]
     assert [len(statements(kernel, kind)) for kind in (DeclareShared, LoadTiles)] == [planes, planes]
-    assert len(statements(kernel, Threads)) == 1
     assert [store.array for store in statements(kernel, Store)] == ["r0"]
-    assert len(statements(kernel, IfInside)) >= 1
+    assert loops(kernel, "thread") == [(2,), (1,)] * (1 + planes)  # with tiles, also to fill the queues
 
 
 def test_grids_of_one_axis_are_not_streamed() -> None:
@@ -53,9 +55,8 @@ def test_grids_of_one_axis_are_not_streamed() -> None:
     u = grid.field("u")
     kernel = device_kernel(in_nest(kernel_of(u[1] - u)))
     verify(kernel)
-    assert statements(kernel, StreamLoop) == []
-    (threads,) = statements(kernel, Threads)
-    assert threads.axis is None
+    assert loops(kernel, "stream") == []
+    assert loops(kernel, "thread") == [(2,)]
 
 
 def test_partial_sums_are_reset_and_finished() -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from halocline.compile.ir.kernel import Array
 from halocline.compile.ir.statements import (
+    Axis,
     Barrier,
     DeclareShared,
     Let,
     Nest,
-    Tile,
-    TileLoop,
+    flat,
 )
 from halocline.compile.ir.verify import InvalidKernel, verify
 from halocline.compile.passes.tile import fits, tile
@@ -28,9 +28,11 @@ HERE = ((0, 0),)
 def test_a_thread_block_computes_its_tile_stage_by_stage() -> None:
     kernel = tile(small())
     verify(kernel)
-    assert [type(s) for s in kernel.body][1:4] == [DeclareShared, Tile, Nest]
+    assert [type(s) for s in kernel.body][1:3] == [DeclareShared, Nest]
     first, last = (s for s in kernel.body if isinstance(s, Nest))
-    assert [type(s) for s in first.body] == [TileLoop, Barrier]
+    assert [type(s) for s in first.body] == [Axis, Barrier]
+    loops = [(s.axes, s.kind, s.step) for s in flat(first.body) if isinstance(s, Axis)]
+    assert loops == [((0,), "block", 1), ((1,), "block", 1), ((2,), "block", 512), ((0, 1, 2), "thread", 1)]
     stage = kernel.array["s"]
     assert (stage.kind, stage.layers[2], stage.shape) == ("stage_tile", (1, 0), (1, 1, 513))
     assert kernel.array[stage.source].shape == (513,)

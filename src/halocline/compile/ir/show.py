@@ -78,7 +78,7 @@ def _line(statement: ir.Statement) -> str:
             value = f"v{value}"
         elif entry.name in ("values", "angles", "columns"):
             value = " ".join(f"v{number}" for number in value)
-        positional = entry.name in ("array", "value", "axis", "kind")
+        positional = entry.name in ("array", "value", "kind")
         words.append(str(value) if positional else f"{entry.name}={value}")
     origin = getattr(statement, "origin", "")
     return " ".join(words) + (f"  # {origin}" if origin else "")

@@ -47,6 +47,32 @@ class Store(Statement):
     origin: str = ""
 
 
+class StoreCells(Statement):
+    """Store of the values of adjacent cells of a row to an array, where these cells are in the box.
+
+    `offset` is the position of the first of these cells relative to the first cell of the thread, along three
+    axes.
+    """
+
+    array: str
+    values: tuple[int, ...]
+    offset: Offset
+    origin: str = ""
+
+
+STORES = (Store, StoreCells)
+
+
+class Cell(Statement):
+    """Body for one cell of a thread, which runs only if the cell is in the box.
+
+    `offset` is the position of the cell relative to the first cell of the thread, along three axes.
+    """
+
+    offset: Offset
+    body: Body
+
+
 class Reduce(Statement):
     """Reduction of one value per cell into the result of reduction number `slot`.
 
@@ -194,10 +220,24 @@ class Nest(Statement):
     whole_vectors: bool = False
 
 
-class Loop(Statement):
-    """Loop over the indices of a nest along an axis of the generated code."""
+class Axis(Statement):
+    """Loop over the cells of a nest along an axis of the generated code.
 
-    axis: int
+    Attributes
+    ----------
+    axes : tuple of int
+        The axis. A loop of kind "thread" may have several axes; it then numbers their cells row by row.
+    kind : {"stream", "block", "thread"}
+        "stream": one cell after the other. The other kinds exist only on devices. "block": each thread block
+        computes `step` cells. "thread": each thread computes `step` adjacent cells of its block, and the body
+        runs only if the first of these cells is in the box of the kernel.
+    step : int
+        Number of cells; 0 if each launch determines it.
+    """
+
+    axes: tuple[int, ...]
+    kind: str
+    step: int
     body: Body
 
 
@@ -414,26 +454,6 @@ class StoreFence(Statement):
 # -- devices: threads, shared memory, 2.5D streaming -------------------------------------------------------
 
 
-class Threads(Statement):
-    """Assignment of threads to cells; along the 2.5D streaming axis, each thread has several cells."""
-
-    axis: int | None
-
-
-class IfInside(Statement):
-    """Body that runs only in the threads whose cells lie in the box of the kernel."""
-
-    body: Body
-
-
-class StreamLoop(Statement):
-    """Loop of a thread over its cells along the 2.5D streaming axis, with the unroll factor `unroll`."""
-
-    axis: int
-    unroll: int
-    body: Body
-
-
 class DeclareShared(Statement):
     """Declaration of a plane or tile in shared memory."""
 
@@ -475,18 +495,6 @@ class ShiftQueue(Statement):
     """Shift of the values of a queue by one entry."""
 
     array: str
-
-
-class Tile(Statement):
-    """Assignment of a tile to each thread block; `cells` is the size of the tile along three axes."""
-
-    cells: tuple[int, int, int]
-
-
-class TileLoop(Statement):
-    """Loop over the cells of a nest in and around the tile, distributed over the threads of the block."""
-
-    body: Body
 
 
 class Barrier(Statement):
@@ -580,6 +588,7 @@ def used_values(statements: Iterable[Statement]) -> list[int]:
 # attribute of a statement that contains the numbers of values
 USES: dict[type[Statement], str] = {
     Store: "value",
+    StoreCells: "values",
     Reduce: "value",
     Stage: "value",
     MarkSelection: "condition",

@@ -50,13 +50,12 @@ KINDS = {
 
 # statements that must enclose each statement of these kinds, directly or indirectly
 _WITHIN: dict[type[ir.Statement], tuple[str, ...]] = {
-    **dict.fromkeys(
-        (ir.Loop, ir.Branch, ir.Bands, ir.Buffer, ir.CellAddress, ir.DeclareQueue, ir.TileLoop), ("Nest",)
-    ),
-    **dict.fromkeys((ir.Row, ir.Wrap, ir.Strip, ir.Lanes, ir.CheckAngles, ir.IfSelected), ("Nest", "Loop")),
-    **dict.fromkeys((ir.OpenSum, ir.CloseSum, ir.StreamingStore), ("Nest", "Loop")),
+    **dict.fromkeys((ir.Axis, ir.Branch, ir.Bands, ir.Buffer, ir.CellAddress, ir.DeclareQueue), ("Nest",)),
+    **dict.fromkeys((ir.Row, ir.Wrap, ir.Strip, ir.Lanes, ir.CheckAngles, ir.IfSelected), ("Nest", "stream")),
+    **dict.fromkeys((ir.OpenSum, ir.CloseSum, ir.StreamingStore), ("Nest", "stream")),
     **dict.fromkeys((ir.AddToSum, ir.MarkSelection), ("Strip",)),
-    **dict.fromkeys((ir.LoadQueueEnd, ir.ShiftQueue, ir.LoadTiles), ("Nest", "StreamLoop")),
+    **dict.fromkeys((ir.LoadQueueEnd, ir.ShiftQueue, ir.LoadTiles), ("Nest", "stream")),
+    **dict.fromkeys((ir.Cell, ir.StoreCells), ("Nest",)),
 }
 
 
@@ -87,9 +86,7 @@ def verify(kernel: Kernel) -> None:
     _stages(kernel, statements, fail)
     _reductions(statements, fail)
     _invariants(kernel, statements, fail)
-    if any(isinstance(s, (ir.Let, ir.Strip, ir.TileLoop)) for s in statements) and _is_placed(
-        kernel, statements
-    ):
+    if any(isinstance(s, (ir.Let, ir.Strip)) for s in statements) and _is_placed(kernel, statements):
         _scopes(kernel, kernel.body, set(), fail)
 
 
@@ -173,6 +170,10 @@ def _arrays(kernel: Kernel, statements: Sequence[ir.Statement], fail: Fail) -> N
 def _places(kernel: Kernel, fail: Fail) -> None:
     def visit(body: ir.Body, around: tuple[str, ...]) -> None:
         for statement in body:
+            kind = type(statement).__name__
+            if isinstance(statement, ir.Axis):
+                _axis(statement, around, fail)
+                kind = statement.kind
             missing = [kind for kind in _WITHIN.get(type(statement), ()) if kind not in around]
             if missing:
                 fail(f"{type(statement).__name__} outside of {missing[0]}")
@@ -185,10 +186,22 @@ def _places(kernel: Kernel, fail: Fail) -> None:
             for name, inner in ir.bodies(statement):
                 if inner:
                     # the fill of a band runs along a row outside of any loop
-                    row = ("Loop",) if isinstance(statement, ir.Bands) and name == "fill" else ()
-                    visit(inner, (*around, type(statement).__name__, *row))
+                    row = ("stream",) if isinstance(statement, ir.Bands) and name == "fill" else ()
+                    axes = [f"{kind} {axis}" for axis in getattr(statement, "axes", ())]
+                    visit(inner, (*around, kind, *axes, *row))
 
     visit(kernel.body, ())
+
+
+def _axis(loop: ir.Axis, around: Sequence[str], fail: Fail) -> None:
+    """Check a loop over an axis: its kind, and that threads divide the cells of a thread block once."""
+    if loop.kind not in ("block", "thread", "stream") or loop.step < (loop.kind != "block"):
+        fail(f"loop over axes {loop.axes} of kind {loop.kind!r} with step {loop.step}")
+    for axis in loop.axes:
+        if f"{loop.kind} {axis}" in around or (loop.kind != "block" and f"thread {axis}" in around):
+            fail(f"two loops over axis {axis}, the inner one of kind {loop.kind!r}")
+        if loop.kind == "thread" and f"block {axis}" not in around:
+            fail(f"threads divide axis {axis}, but thread blocks do not")
 
 
 def _stages(kernel: Kernel, statements: Sequence[ir.Statement], fail: Fail) -> None:
@@ -265,7 +278,8 @@ def _within(writer: ir.Statement, reader: ir.Nest, name: str, offset: ir.Offset,
 
 def _reductions(statements: Sequence[ir.Statement], fail: Fail) -> None:
     slots = [s.slot for s in statements if isinstance(s, ir.Reduce)]
-    if len(slots) != len(set(slots)) and not any(isinstance(s, ir.CheckAngles) for s in statements):
+    repeated = any(isinstance(s, (ir.CheckAngles, ir.Cell)) for s in statements)
+    if len(slots) != len(set(slots)) and not repeated:
         fail(f"two reductions have the same number, in {slots}")
 
 
@@ -287,7 +301,7 @@ def _scopes(kernel: Kernel, body: ir.Body, around: set[int], fail: Fail) -> None
     known = {*around}
     stored: set[str] = set()
     for statement in body:
-        if isinstance(statement, ir.Store):
+        if isinstance(statement, ir.STORES):
             stored.add(statement.array)
         if isinstance(statement, ir.Let):
             for number in statement.values:
@@ -300,7 +314,7 @@ def _scopes(kernel: Kernel, body: ir.Body, around: set[int], fail: Fail) -> None
                 if number in known:
                     fail(f"value {number} is computed again")
                 known.add(number)
-        elif isinstance(statement, (ir.Store, ir.Reduce)) and statement.value not in known:
+        elif isinstance(statement, (*ir.STORES, ir.Reduce)) and not known.issuperset(ir.roots((statement,))):
             fail(f"{statement} before the value is computed")
         elif isinstance(statement, (ir.MarkSelection, ir.Branch)) and statement.condition not in known:
             fail(f"{statement} before its condition is computed")

@@ -51,7 +51,7 @@ def _banded(kernel: Kernel, table: Table, number: int, nest: ir.Nest) -> ir.Nest
     def change(strip: ir.Strip) -> ir.Body:
         return (replace(strip, body=substituted_in(table, strip.body, loads)),)
 
-    outside = tuple(s for s in nest.body if not isinstance(s, ir.Loop))
+    outside = tuple(s for s in nest.body if not isinstance(s, ir.Axis))
     rows = ir.replaced(nest.body[len(outside) :], ir.Strip, change)
     return replace(nest, body=(*outside, *buffers, ir.Bands((ir.Strip(fill),), rows, WIDTH)))
 

@@ -28,7 +28,7 @@ def required_registers(kernel: Kernel, nest: ir.Nest) -> int:
     """
     results = ir.roots(nest.body)
     invariant_numbers = _used_invariants(kernel, kernel.below(results), results)
-    used_arrays = {s.array for s in nest.body if isinstance(s, ir.Store)}
+    used_arrays = {s.array for s in nest.body if isinstance(s, ir.STORES)}
     used_arrays |= {name for name, _ in kernel.loads(results)}
     invariant_registers = sum(registers(kernel, n) for n in invariant_numbers)
     return ADDRESS * len(used_arrays) + invariant_registers + varying_registers(kernel, nest)
@@ -38,8 +38,8 @@ def varying_registers(kernel: Kernel, nest: ir.Nest) -> int:
     """Return the number of registers that a thread needs for the values that vary from cell to cell."""
     results = ir.roots(nest.body)
     varying = [n for n in kernel.below(results) if kernel.values[n].depth > 0]
-    stores = [s for s in nest.body if isinstance(s, ir.Store)]
-    return Steps(kernel, varying, stores, set(results) - {s.value for s in stores}).max_live
+    stores = [s for s in nest.body if isinstance(s, ir.STORES)]
+    return Steps(kernel, varying, stores, set(results) - {*ir.roots(stores)}).max_live
 
 
 def invariants(kernel: Kernel) -> Kernel:

@@ -33,7 +33,8 @@ def _rows(kernel: Kernel, nest: ir.Nest) -> ir.Nest:
         return (ir.Let(level_values),) if level_values else ()
 
     assert POINT == 3  # two loops and the loop along the row
-    body = (*outside(0), ir.Loop(0, (*outside(1), ir.Loop(1, (*outside(2), *inner)))))
+    rows = ir.Axis((1,), "stream", 1, (*outside(2), *inner))
+    body = (*outside(0), ir.Axis((0,), "stream", 1, (*outside(1), rows)))
     return replace(nest, body=body)
 
 

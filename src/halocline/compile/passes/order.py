@@ -69,7 +69,7 @@ def _ordered(kernel: Kernel, body: ir.Body) -> ir.Body:
             result += (statement,)
             continue
         stores = tuple(
-            s for s in takewhile(lambda s: isinstance(s, ir.Store), body[n:]) if isinstance(s, ir.Store)
+            s for s in takewhile(lambda s: isinstance(s, ir.STORES), body[n:]) if isinstance(s, ir.STORES)
         )
         n += len(stores)
         later = _outside_values(kernel, body[n:])
@@ -84,7 +84,7 @@ def _ordered(kernel: Kernel, body: ir.Body) -> ir.Body:
 
 
 def _steps_of_fewest_registers(
-    kernel: Kernel, numbers: Sequence[int], stores: Sequence[ir.Store], later: Collection[int]
+    kernel: Kernel, numbers: Sequence[int], stores: Sequence[ir.Store | ir.StoreCells], later: Collection[int]
 ) -> Steps:
     """Return the steps with the largest groups that need at most `REGISTER_LIMIT` registers.
 
@@ -133,7 +133,7 @@ class Steps:
         self,
         kernel: Kernel,
         numbers: Sequence[int],
-        stores: Sequence[ir.Store],
+        stores: Sequence[ir.Store | ir.StoreCells],
         later: Collection[int],
         max_values: int = GROUP_SIZES[0],
     ) -> None:
@@ -154,7 +154,7 @@ class Steps:
                 if arg in groups and is_single_use and len(group) + len(groups[arg]) <= max_values:
                     group = groups.pop(arg) + group
             groups[number] = group
-        self.steps: list[list[int] | ir.Store] = [*groups.values(), *stores]
+        self.steps: list[list[int] | ir.Store | ir.StoreCells] = [*groups.values(), *stores]
         self._link(computed)
         self.body, self.max_live = self._order()
 
@@ -169,8 +169,8 @@ class Steps:
                 self.loads.setdefault(values[number].attribute[0], set()).add(number)
         reads: dict[str, list[int]] = {}
         for n, step in enumerate(self.steps):
-            if isinstance(step, ir.Store):
-                inputs = {step.value} & computed
+            if isinstance(step, ir.STORES):
+                inputs = {*ir.roots((step,))} & computed
             else:
                 arguments = {arg for number in step for arg in values[number].args}
                 inputs = (arguments & computed) - set(step)
@@ -185,7 +185,7 @@ class Steps:
         self.dependents: dict[int, list[int]] = {}
         self.open_inputs = [len(inputs - self.leaves) for inputs in self.inputs]
         for n, step in enumerate(self.steps):
-            for reader in reads.get(step.array, ()) if isinstance(step, ir.Store) else ():
+            for reader in reads.get(step.array, ()) if isinstance(step, ir.STORES) else ():
                 self.dependents.setdefault(reader, []).append(n)
                 self.open_inputs[n] += 1
 
@@ -220,7 +220,7 @@ class Steps:
             del costs[n]
             step = self.steps[n]
             new_leaves = self.inputs[n] & self.leaves
-            if isinstance(step, ir.Store):
+            if isinstance(step, ir.STORES):
                 new_leaves |= self.loads.get(step.array, set())
             new_leaves -= done
             run += sorted(new_leaves)
@@ -232,7 +232,7 @@ class Steps:
                 if number in new_leaves or remaining_uses[number] == 1:
                     changed |= dict.fromkeys(self.users.get(number, ()))
             done.update(new_leaves)
-            if isinstance(step, ir.Store):
+            if isinstance(step, ir.STORES):
                 body += [ir.Let(tuple(run)), step] if run else [step]
                 run = []
             else:
@@ -244,7 +244,7 @@ class Steps:
                 number for number in self.inputs[n] if not remaining_uses[number] and number not in self.later
             }
             live -= sum(registers(kernel, number) for number in released)
-            ready = [] if isinstance(step, ir.Store) else self.users.get(step[-1], [])
+            ready = [] if isinstance(step, ir.STORES) else self.users.get(step[-1], [])
             for waiter in (*ready, *self.dependents.get(n, ())):
                 self.open_inputs[waiter] -= 1
                 if not self.open_inputs[waiter]:

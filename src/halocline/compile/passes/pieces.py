@@ -80,8 +80,8 @@ class _Rows:
             self.buffers.append(Array(self.buffer(n), dtype, "result", length=size, span=span))
         rows = [s for s in ir.flat(nest.body) if isinstance(s, ir.Row)]
 
-        def change(loop: ir.Loop) -> ir.Body:
-            if loop.axis == 1:
+        def change(loop: ir.Axis) -> ir.Body:
+            if loop.axes == (1,):
                 work = tuple(
                     s for s in loop.body if isinstance(s, (ir.CheckAngles, ir.Strip, ir.Lanes, ir.IfSelected))
                 )
@@ -93,8 +93,8 @@ class _Rows:
             return (loop,)
 
         buffers = tuple(ir.Buffer(a.name) for a in (*intermediates, *self.buffers))
-        new_body = ir.replaced(nest.body, ir.Loop, change)
-        outside = tuple(s for s in new_body if not isinstance(s, (ir.Bands, ir.Loop)))
+        new_body = ir.replaced(nest.body, ir.Axis, change)
+        outside = tuple(s for s in new_body if not isinstance(s, (ir.Bands, ir.Axis)))
         return replace(nest, body=(*outside, *buffers, *new_body[len(outside) :]))
 
     def buffer(self, result: int) -> str:

@@ -1,7 +1,7 @@
-"""One nest on a device: one thread per column of cells, with 2.5D streaming.
+"""One nest on a device: each thread computes a column of cells, with 2.5D streaming.
 
-Each thread has a few cells along the slowest axis of the grid. The thread reduces its partial results once
-for all of its cells. Registers keep values along this axis until later cells use them, as a sliding window.
+The thread visits a few planes along the slowest axis of the grid. It reduces its partial results once for all
+of its cells. Registers keep values along this axis until later cells use them, as a sliding window.
 """
 
 from __future__ import annotations
@@ -12,46 +12,83 @@ from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Array, Kernel, Table, padded, renumbered
 from halocline.compile.passes.invariants import required_registers
 from halocline.compile.passes.order import REGISTER
-from halocline.compile.strategy import REDUCING_BYTES, REGISTERS, Strategy, streaming_axis
+from halocline.compile.strategy import (
+    REDUCING_BYTES,
+    REGISTERS,
+    Splits,
+    cells_at_once,
+    split_size,
+    streaming_axis,
+)
 from halocline.lang.dtype import ITEMSIZE
 
 
-def threads(kernel: Kernel, strategy: Strategy, shared: int) -> Kernel:
-    """Distribute the only nest of a kernel over threads; `shared` is the shared memory in bytes."""
+def threads(kernel: Kernel, splits: Splits, reads: str, shared: int) -> Kernel:
+    """Distribute the only nest of a kernel over threads.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    splits : tuple of Split
+    reads : str
+        Storage of neighbour values, see `halocline.compile.strategy.Strategy`.
+    shared : int
+        Shared memory of a thread block in bytes.
+    """
     (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
-    reductions = [s for s in nest.body if isinstance(s, ir.Reduce)]
+    reductions = [s for s in ir.flat(nest.body) if isinstance(s, ir.Reduce)]
     free_bytes = shared - bool(reductions) * REDUCING_BYTES
-    written = {s.array for s in nest.body if isinstance(s, ir.Store)}
+    written = {s.array for s in ir.flat(nest.body) if isinstance(s, ir.STORES)}
     used_arrays = written | {name for name, _ in kernel.loads(ir.roots(nest.body))}
-    neighbours = _NeighbourStorage(kernel, nest, strategy, free_bytes)
+    neighbours = _NeighbourStorage(kernel, nest, splits, reads, free_bytes)
     kernel = neighbours.kernel()
     (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
     before = tuple(s for s in kernel.body if s is not nest)
-    axis = streaming_axis(kernel.ndim)
+    axis = streaming_axis(splits)
     outside, inside = lets(kernel, nest)
     addresses: ir.Body = tuple(
         ir.CellAddress(a.name, a.name in written) for a in kernel.arrays if a.name in used_arrays
     )
-    point: ir.Body = (
+    cells: ir.Body = (
         *addresses,
         *(ir.LoadQueueEnd(name) for name in neighbours.queues),
         *inside,
         *nest.body,
         *(ir.ShiftQueue(name) for name in neighbours.queues),
     )
+    queues: ir.Body = tuple(ir.DeclareQueue(name) for name in neighbours.queues)
+    fill: ir.Body = (ir.FillQueues(tuple(neighbours.queues)),) if queues else ()
     if neighbours.tiles:
-        point = (ir.LoadTiles(tuple(neighbours.tiles)), ir.IfInside(point))
-    if axis is not None:
-        point = (*_queues(neighbours), ir.StreamLoop(axis, strategy.unroll, point))
-    body: ir.Body = (
-        *(ir.DeclareShared(name) for name in neighbours.tiles),
-        ir.Threads(axis),
-        *outside,
-    )
-    body += point if neighbours.tiles else (ir.IfInside(point),)
-    resets = tuple(ir.ResetPartial(n, s.kind) for n, s in enumerate(reductions))
-    finish = (ir.ReduceBlock(tuple(s.kind for s in reductions)),) if reductions else ()
-    return replace(kernel, body=(*before, *resets, replace(nest, body=body), *finish))
+        # all threads of a block load the tiles, also those without cells
+        assert axis is not None
+        plane = (ir.LoadTiles(tuple(neighbours.tiles)), *_in_threads(splits, cells))
+        fill = _in_threads(splits, fill) if fill else ()
+        body: ir.Body = (*queues, *fill, ir.Axis((axis,), "stream", 1, plane))
+    elif axis is not None:
+        body = _in_threads(splits, (*queues, *fill, ir.Axis((axis,), "stream", 1, cells)))
+    else:
+        body = _in_threads(splits, cells)
+    body = (*outside, *body)
+    for axis in (2, 1, 0):
+        in_grid = axis >= 3 - kernel.ndim
+        body = (ir.Axis((axis,), "block", 0 if in_grid else 1, body),)
+    resets = tuple(ir.ResetPartial(n, s.kind) for n, s in enumerate(_distinct(reductions)))
+    finish = (ir.ReduceBlock(tuple(s.kind for s in _distinct(reductions))),) if reductions else ()
+    tiles = tuple(ir.DeclareShared(name) for name in neighbours.tiles)
+    return replace(kernel, body=(*before, *resets, *tiles, replace(nest, body=body), *finish))
+
+
+def _in_threads(splits: Splits, body: ir.Body) -> ir.Body:
+    """Return the loops over the cells of each thread, the contiguous axis outside."""
+    for split in reversed(splits):
+        if split.kind == "thread":
+            body = (ir.Axis((split.axis,), "thread", cells_at_once(splits, split.axis), body),)
+    return body
+
+
+def _distinct(reductions: list[ir.Reduce]) -> list[ir.Reduce]:
+    """Return one statement for each reduction; several cells of a thread may contribute to it."""
+    return list({statement.slot: statement for statement in reductions}.values())
 
 
 def lets(kernel: Kernel, nest: ir.Nest) -> tuple[ir.Body, ir.Body]:
@@ -62,38 +99,32 @@ def lets(kernel: Kernel, nest: ir.Nest) -> tuple[ir.Body, ir.Body]:
     return (ir.Let(invariant),) if invariant else (), (ir.Let(varying),) if varying else ()
 
 
-def _queues(neighbours: _NeighbourStorage) -> ir.Body:
-    if not neighbours.queues:
-        return ()
-    return (*(ir.DeclareQueue(name) for name in neighbours.queues), ir.FillQueues(tuple(neighbours.queues)))
-
-
 @dataclass
 class _NeighbourStorage:
     """Selection of the arrays whose values are kept in queues and tiles.
 
-    An array that is read at several positions along the streaming axis has a queue, if enough registers are
-    free. An array that is read at neighbours along the other axes has a field tile, if `free_bytes` of shared
-    memory suffice.
+    An array that is read at several positions along the streaming axis has a queue for each row of the
+    thread, if enough registers are free. An array that is read at neighbours along the other axes has a field
+    tile, if `free_bytes` of shared memory suffice.
     """
 
     source: Kernel
     nest: ir.Nest
-    strategy: Strategy
+    splits: Splits
+    reads: str
     free_bytes: int
 
     def __post_init__(self) -> None:
         self.queues: dict[str, Array] = {}
         self.tiles: dict[str, Array] = {}
-        self.axis = streaming_axis(self.source.ndim)
-        block_shape = self.strategy.threads_per_axis(self.source.ndim)
-        if self.axis is not None and block_shape is not None and self.strategy.reads != "direct":
-            self._choose(self.axis, block_shape)
+        self.axis = streaming_axis(self.splits)
+        self.rows, self.lanes = cells_at_once(self.splits, 1), cells_at_once(self.splits, 2)
+        if self.axis is not None and self.reads != "direct":
+            self._choose(self.axis)
 
-    def _choose(self, streaming: int, block_shape: tuple[int, int, int]) -> None:
+    def _choose(self, streaming: int) -> None:
         ndim = self.source.ndim
-        other_axes = [axis for axis in range(3 - ndim, 3) if axis != streaming]
-        written = {s.array for s in self.nest.body if isinstance(s, ir.Store)}
+        written = {s.array for s in ir.flat(self.nest.body) if isinstance(s, ir.STORES)}
         reads: dict[str, list[ir.Offset]] = {}
         for name, offset in self.source.loads(ir.roots(self.nest.body)):
             if self.source.array[name].kind == "field" and name not in written:
@@ -101,29 +132,46 @@ class _NeighbourStorage:
         free_registers = REGISTERS - required_registers(self.source, self.nest)
         for name, offsets in reads.items():
             dtype = self.source.array[name].dtype
-            column = [o[streaming] for o in offsets if not any(o[axis] for axis in other_axes)]
-            if len(column) > 1:
+            for row in range(self.rows):
+                column = {o[streaming] for o in offsets if self._row(o) == row}
+                if len(column) < 2:
+                    continue
                 ends = min(column), max(column)
-                free_registers -= (ends[1] - ends[0]) * ITEMSIZE[dtype] // REGISTER
-            if len(column) > 1 and free_registers >= 0:
-                self.queues[f"{name}:queue"] = Array(
-                    f"{name}:queue", dtype, "queue", source=name, layers=(ends,)
-                )
+                free_registers -= (ends[1] - ends[0]) * self.lanes * ITEMSIZE[dtype] // REGISTER
+                if free_registers >= 0:
+                    queue = self._queue(name, row)
+                    self.queues[queue] = Array(
+                        queue, dtype, "queue", source=name, length=self.lanes, layers=(ends,), shape=(row,)
+                    )
             plane = [o for o in offsets if not o[streaming]]
-            if self.strategy.reads != "planes" or not any(any(o) for o in plane):
-                continue
-            layers = tuple(
-                (max(0, -min(o[a] for o in plane)), max(0, *(o[a] for o in plane))) for a in (1, 2)
-            )
-            along, across, _ = block_shape
-            shape = across + sum(layers[0]), along + sum(layers[1])
-            size = shape[0] * shape[1] * ITEMSIZE[dtype]
-            if size <= self.free_bytes:
-                tile = Array(
-                    f"{name}:field_tile", dtype, "field_tile", source=name, layers=layers, shape=shape
-                )
-                self.tiles[tile.name] = tile
-                self.free_bytes -= size
+            if self.reads == "planes" and any(any(o) for o in plane):
+                self._choose_tile(name, dtype, plane)
+
+    def _choose_tile(self, name: str, dtype: str, plane: list[ir.Offset]) -> None:
+        """Add a tile of a field that is read at some offsets in the plane, if shared memory suffices."""
+        layers = tuple(
+            (max(0, -min(o[a] for o in plane)), max(0, max(o[a] for o in plane) + 1 - cells))
+            for a, cells in ((1, self.rows), (2, self.lanes))
+        )
+        along, across = (
+            (split_size(self.splits, a, "thread") or 1) * cells
+            for a, cells in ((2, self.lanes), (1, self.rows))
+        )
+        shape = across + sum(layers[0]), along + sum(layers[1])
+        size = shape[0] * shape[1] * ITEMSIZE[dtype]
+        if size <= self.free_bytes:
+            tile = Array(f"{name}:field_tile", dtype, "field_tile", source=name, layers=layers, shape=shape)
+            self.tiles[tile.name] = tile
+            self.free_bytes -= size
+
+    def _row(self, offset: ir.Offset) -> int | None:
+        """Return the row of the thread in which an offset lies; None if it lies beside the thread's cells."""
+        row = offset[1] if self.axis == 0 else 0
+        is_inside = 0 <= row < self.rows and 0 <= offset[2] < self.lanes
+        return row if is_inside else None
+
+    def _queue(self, name: str, row: int) -> str:
+        return f"{name}:queue{row or ''}"
 
     def kernel(self) -> Kernel:
         """Return the kernel with loads from queues and tiles."""
@@ -148,10 +196,9 @@ class _NeighbourStorage:
     def _array_of_load(self, name: str, grid_offset: ir.Offset) -> str:
         """Return the name of the array that a load reads."""
         offset = padded(grid_offset, self.source.ndim)
-        streaming = self.axis or 0
-        along = all(o == 0 for axis, o in enumerate(offset) if axis != streaming)
-        if f"{name}:queue" in self.queues and along:
-            return f"{name}:queue"
-        if f"{name}:field_tile" in self.tiles and not offset[streaming]:
+        row = self._row(offset)
+        if row is not None and self._queue(name, row) in self.queues:
+            return self._queue(name, row)
+        if f"{name}:field_tile" in self.tiles and not offset[self.axis or 0]:
             return f"{name}:field_tile"
         return name

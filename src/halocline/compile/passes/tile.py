@@ -13,11 +13,18 @@ from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Array, Kernel, padded, padded_extent
 from halocline.compile.passes.scratch import stage_uses
 from halocline.compile.passes.threads import lets
-from halocline.compile.strategy import REDUCING_BYTES
+from halocline.compile.strategy import REDUCING_BYTES, Split, split_size
 from halocline.lang.dtype import ITEMSIZE
 
-TILE_SHAPES = {1: (1, 1, 512), 2: (1, 16, 64), 3: (4, 8, 32)}  # cells of a thread block, by number of axes
-BLOCK_SHAPE = (64, 4, 1)  # threads of a block
+# cells and threads of a thread block, by number of axes
+SPLITS = {
+    ndim: (
+        *(Split(axis, "block", cells) for axis, cells in enumerate(shape)),
+        Split(2, "thread", 64),
+        Split(1, "thread", 4),
+    )
+    for ndim, shape in {1: (1, 1, 512), 2: (1, 16, 64), 3: (4, 8, 32)}.items()
+}
 
 
 def fits(kernel: Kernel, free_bytes: int) -> bool:
@@ -41,7 +48,7 @@ def _slots(kernel: Kernel) -> tuple[dict[str, Array], list[Array]]:
     for use in stage_uses(kernel)[0]:
         extent = padded_extent(use.extent, kernel.ndim)
         top = padded(use.top, kernel.ndim)
-        sides = zip(TILE_SHAPES[kernel.ndim], extent, top, strict=True)
+        sides = zip(_shape(kernel.ndim), extent, top, strict=True)
         shape = tuple(n + lo + hi + t for n, (lo, hi), t in sides)
         array = kernel.array[use.array]
         tiles[use.array] = replace(
@@ -51,6 +58,11 @@ def _slots(kernel: Kernel) -> tuple[dict[str, Array], list[Array]]:
     types = {tile.source: tile.dtype for tile in tiles.values()}
     slots = [Array(f":slot{n}", types[f":slot{n}"], "shared", shape=(size,)) for n, size in cells.items()]
     return tiles, slots
+
+
+def _shape(ndim: int) -> tuple[int, ...]:
+    """Return the cells of a thread block along three axes."""
+    return tuple(split_size(SPLITS[ndim], axis, "block") or 1 for axis in range(3))
 
 
 def tile(kernel: Kernel) -> Kernel:
@@ -65,7 +77,7 @@ def tile(kernel: Kernel) -> Kernel:
     written = {s.array for s in results if isinstance(s, ir.Store)}
     body: ir.Body = tuple(s for s in kernel.body if not isinstance(s, ir.Nest))
     body += tuple(ir.ResetPartial(n, kind) for n, kind in enumerate(kinds))
-    body += (*(ir.DeclareShared(slot.name) for slot in slots), ir.Tile(TILE_SHAPES[kernel.ndim]))
+    body += tuple(ir.DeclareShared(slot.name) for slot in slots)
     for nest in nests:
         outside, inside = lets(kernel, nest)
         used_arrays = {name for name, _ in kernel.loads(ir.roots(nest.body))}
@@ -73,7 +85,9 @@ def tile(kernel: Kernel) -> Kernel:
         points = tuple(
             ir.CellAddress(a.name, a.name in written) for a in kernel.arrays if a.name in used_arrays
         )
-        cells = ir.TileLoop((*points, *inside, *nest.body))
-        body += (replace(nest, body=(*outside, cells, ir.Barrier())),)
+        loop: ir.Statement = ir.Axis((0, 1, 2), "thread", 1, (*points, *inside, *nest.body))
+        for axis, cells in reversed([*enumerate(_shape(kernel.ndim))]):
+            loop = ir.Axis((axis,), "block", cells, (loop,))
+        body += (replace(nest, body=(*outside, loop, ir.Barrier())),)
     arrays = (*(tiles.get(array.name, array) for array in kernel.arrays), *slots)
     return replace(kernel, arrays=arrays, body=(*body, *((ir.ReduceBlock(kinds),) if kinds else ())))

@@ -105,9 +105,10 @@ class _Printer(KernelPrinter):
             self.bounds = lo, f"{lo} + {self.vector_elements(lo, hi)}"
         self.block("", statement.body)
 
-    def print_loop(self, statement: ir.Loop) -> None:
-        v, (lo, hi) = VARIABLES[statement.axis], self.edges(statement.axis)
-        if self.by_plane and statement.axis == self.outermost:
+    def print_axis(self, statement: ir.Axis) -> None:
+        (axis,) = statement.axes
+        v, (lo, hi) = VARIABLES[axis], self.edges(axis)
+        if self.by_plane and axis == self.outermost:
             current_plane = f"plane + {self.nest.planes_ahead}"
             lo, hi = f"hc_max_index({lo}, {current_plane})", f"hc_min_index({hi}, {current_plane} + 1)"
         self.block(f"for (int64_t {v} = {lo}; {v} < {hi}; ++{v})", statement.body)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import Array, Kernel, padded, padded_extent
+from halocline.compile.ir.kernel import Array, Kernel, Value, padded, padded_extent
 from halocline.compile.printers.spelling import (
     C_TYPES,
     DEVICE,
@@ -70,6 +73,21 @@ def print_device_kernel(
     return str(out)
 
 
+LANES = "xyzw"  # names of the elements of a vector
+
+
+def vector_type(dtype: str, cells: int) -> str:
+    """Return the type of a vector in CUDA and OpenCL, or of a number for one cell."""
+    return C_TYPES[dtype] + (str(cells) if cells > 1 else "")
+
+
+def vector_text(dtype: str, values: Sequence[str]) -> str:
+    """Return the text of a vector of some values, or the only value."""
+    if len(values) == 1:
+        return values[0]
+    return f"HC_{vector_type(dtype, len(values)).upper()}({', '.join(values)})"
+
+
 def print_fill_kernel(kernel: Kernel, names: Names, statement: ir.ComputeInvariants) -> str:
     """Return the text of the kernel that computes the invariants of a sweep, in one thread."""
     printer = _Printer(kernel=kernel, names=names)
@@ -90,7 +108,7 @@ def _arrays(kernel: Kernel, arrays: dict[str, Array], layouts: bool) -> list[str
     """Return the parameters for fields, by their names in the code, and for their layouts."""
     read = {name for name, _ in kernel.loads(ir.roots(kernel.body))}
     read |= {array.source for array in kernel.arrays if array.name in read}
-    written = {s.array for s in ir.flat(kernel.body) if isinstance(s, ir.Store)}
+    written = {s.array for s in ir.flat(kernel.body) if isinstance(s, ir.STORES)}
     parameters = []
     for name, array in arrays.items():
         constant = "" if array.name in written else "const "
@@ -106,46 +124,63 @@ class _Printer(KernelPrinter):
 
     dialect: Dialect = field(default_factory=lambda: DEVICE)
     streaming_axis: int | None = None
-    inside: str = ""  # condition under which the thread has cells
-    partial: int = 0  # number of the next reduction
+    steps: dict[int, int] = field(default_factory=dict)  # cells of a thread along the axes with threads
+    slots: list[int] = field(default_factory=list)  # reductions in the order of their partial results
+    vectors: dict[tuple[str, ir.Offset], str] = field(default_factory=dict)  # loaded vectors in scope
 
     def print_nest(self, statement: ir.Nest) -> None:
         self.names_in_use = set()
         self.nest, self.extent = statement, padded_extent(statement.extent, self.kernel.ndim)
-        if any(isinstance(s, ir.TileLoop) for s in statement.body):
+        loops = [s for s in ir.flat(statement.body) if isinstance(s, ir.Axis)]
+        self.streaming_axis = next((s.axes[0] for s in loops if s.kind == "stream"), None)
+        self.steps = {axis: s.step for s in loops if s.kind == "thread" for axis in s.axes}
+        if any(len(loop.axes) > 1 for loop in loops):
             self.block("", statement.body)
         else:
             self.body(statement.body)
 
     # --- threads and 2.5D streaming ---
 
-    def print_threads(self, statement: ir.Threads) -> None:
-        out, ndim = self.out, self.kernel.ndim
-        self.streaming_axis = statement.axis
-        inside = []
-        for axis in (2, 1, 0):
-            v, block = VARIABLES[axis], f"hc_block({2 - axis})"
-            if axis < 3 - ndim:
-                out.add(f"const hc_int64 {v} = f.lo[{axis}];")
-            elif axis != self.streaming_axis:
-                at = f"{block} * hc_block_size({2 - axis}) + hc_thread({2 - axis})"
-                out.add(f"const hc_int64 {v} = f.lo[{axis}] + {at};")
-                inside.append(f"{v} < {self.end(axis)}")
-            else:
-                out.add(f"const hc_int64 {v}_begin = f.lo[{axis}] + {block} * f.cells_per_thread;")
-                out.add(
-                    f"const hc_int64 {v}_end = hc_min_index({v}_begin + f.cells_per_thread, f.hi[{axis}]);"
-                )
-        self.inside = " && ".join(inside)
+    def print_axis(self, statement: ir.Axis) -> None:
+        match statement.kind:
+            case "block":
+                self.print_block_axis(statement)
+            case "thread" if len(statement.axes) > 1:
+                self.print_tile_axis(statement)
+            case "thread":
+                self.print_thread_axis(statement)
+            case _:
+                v = VARIABLES[statement.axes[0]]
+                self.block(f"for (hc_int64 {v} = {v}_begin; {v} < {v}_end; ++{v})", statement.body)
 
-    def print_if_inside(self, statement: ir.IfInside) -> None:
-        self.block(f"if ({self.inside})", statement.body)
+    def print_block_axis(self, statement: ir.Axis) -> None:
+        """Print the first cell of a thread block along an axis, and the end of its cells."""
+        (axis,), out = statement.axes, self.out
+        v, first = VARIABLES[axis], f"f.lo[{axis}]"
+        cells = statement.step or f"f.block_cells[{axis}]"
+        if axis == 2 and self.steps.get(axis, 1) > 1:
+            first = f"({first} & -{self.steps[axis]})"  # vectors are aligned
+        out.add(f"const hc_int64 {v}_begin = {first} + hc_block({2 - axis}) * {cells};")
+        if axis in self.steps or axis == self.streaming_axis:
+            out.add(f"const hc_int64 {v}_end = hc_min_index({v}_begin + {cells}, {self.end(axis)});")
+        else:
+            out.add(f"const hc_int64 {v} = {v}_begin;")
+        self.body(statement.body)
 
-    def print_stream_loop(self, statement: ir.StreamLoop) -> None:
-        v = VARIABLES[statement.axis]
-        if statement.unroll > 1:
-            self.out.add(f"HC_UNROLL({statement.unroll})")
-        self.block(f"for (hc_int64 {v} = {v}_begin; {v} < {v}_end; ++{v})", statement.body)
+    def print_thread_axis(self, statement: ir.Axis) -> None:
+        """Print the cells of a thread along several axes, and the body for threads with cells in the box."""
+        conditions = []
+        with self.out.block(""):
+            while True:
+                (axis,) = statement.axes
+                v, step = VARIABLES[axis], f" * {statement.step}" if statement.step > 1 else ""
+                self.out.add(f"const hc_int64 {v} = {v}_begin + hc_thread({2 - axis}){step};")
+                conditions.append(f"{v} < {self.end(axis)}")
+                inner = statement.body[0]
+                if not (isinstance(inner, ir.Axis) and inner.kind == "thread"):
+                    break
+                statement = inner
+            self.block(f"if ({' && '.join(conditions)})", statement.body)
 
     def print_cell_address(self, statement: ir.CellAddress) -> None:
         array = self.kernel.array[statement.array]
@@ -154,7 +189,7 @@ class _Printer(KernelPrinter):
         name, ctype = self.name_of(array), C_TYPES[array.dtype]
         if array.kind == "stage_tile":
             (_, d1, d2), layers = array.shape, array.layers
-            terms = [f"((int)({v} - tile_lo{a}) + {layers[a][0]})" for a, v in enumerate(VARIABLES)]
+            terms = [f"((int)({v} - {v}_begin) + {layers[a][0]})" for a, v in enumerate(VARIABLES)]
             self.out.add(f"const int {name}_at = ({terms[0]} * {d1} + {terms[1]}) * {d2} + {terms[2]};")
         elif array.kind == "scratch":
             index = f"i * {name}_s0 + j * {name}_s1 + k - {name}_origin"
@@ -167,26 +202,33 @@ class _Printer(KernelPrinter):
     def print_declare_queue(self, statement: ir.DeclareQueue) -> None:
         array = self.kernel.array[statement.array]
         ((first, last),) = array.layers
-        places = ", ".join(f"{self.queued(array, step)} = 0" for step in range(first, last + 1))
-        self.out.add(f"{C_TYPES[array.dtype]} {places};")
+        zero = vector_text(array.dtype, ["0"] * array.length)
+        places = ", ".join(f"{self.queued(array, step)} = {zero}" for step in range(first, last + 1))
+        self.out.add(f"{vector_type(array.dtype, array.length)} {places};")
 
     def print_fill_queues(self, statement: ir.FillQueues) -> None:
         assert self.streaming_axis is not None
         v = VARIABLES[self.streaming_axis]
-        with self.out.block(f"if ({self.inside})"):
+        with self.out.block():
             self.out.add(f"const hc_int64 {v} = {v}_begin;")
+            addresses = dict.fromkeys(self.kernel.array[name].source for name in statement.queues)
+            for source in addresses:
+                self.print_cell_address(ir.CellAddress(source))
             for name in statement.queues:
                 array = self.kernel.array[name]
-                self.print_cell_address(ir.CellAddress(array.source))
-                ((first, last),) = array.layers
-                for step in range(first, last):
-                    value = self.in_memory(array, self.along(step))
-                    self.out.add(f"{self.queued(array, step)} = {value};")
+                for step in range(*array.layers[0]):
+                    self.out.add(f"{self.queued(array, step)} = {self.queue_source(array, step)};")
 
     def print_load_queue_end(self, statement: ir.LoadQueueEnd) -> None:
         array = self.kernel.array[statement.array]
         last = array.layers[0][1]
-        self.out.add(f"{self.queued(array, last)} = {self.in_memory(array, self.along(last))};")
+        self.out.add(f"{self.queued(array, last)} = {self.queue_source(array, last)};")
+
+    def queue_source(self, array: Array, step: int) -> str:
+        """Return the text that reads an entry of a queue from memory."""
+        offset = [step if axis == self.streaming_axis else 0 for axis in range(3)]
+        offset[1] += array.shape[0]
+        return self.vector_in_memory(array, tuple(offset), array.length)
 
     def print_shift_queue(self, statement: ir.ShiftQueue) -> None:
         array = self.kernel.array[statement.array]
@@ -220,34 +262,27 @@ class _Printer(KernelPrinter):
         """Print the loads of a field tile: the plane of a thread block, and the layers around the plane."""
         out, name = self.out, self.name_of(array)
         (rows, row), ((below, above), (before, behind)) = array.shape, array.layers
-        block_shape = rows - below - above, row - before - behind
         loop = f"for (int n = (int)hc_thread_number(); n < {rows * row}; n += (int)hc_block_threads())"
         with out.block(loop):
             conditions = []
             if rows > 1 or below + above:
-                first = f"f.lo[1] + hc_block(1) * {block_shape[0]} - {below}"
-                out.add(f"const hc_int64 row = {first} + n / {row};")
+                out.add(f"const hc_int64 row = j_begin - {below} + n / {row};")
                 conditions.append(f"row < f.hi[1] + {above}")
             else:
                 out.add("const hc_int64 row = j;")
-            first = f"f.lo[2] + hc_block(0) * {block_shape[1]} - {before}"
-            out.add(f"const hc_int64 cell = {first} + n % {row};")
+            out.add(f"const hc_int64 cell = k_begin - {before} + n % {row};")
             conditions.append(f"cell < end + {behind}")
             address = f"{name}_layout.at + i * {name}_layout.s0 + row * {name}_layout.s1 + cell"
             out.add(f"if ({' && '.join(conditions)}) {name}_field_tile[n] = {name}_data[{address}];")
 
-    def print_tile(self, statement: ir.Tile) -> None:
-        for axis, cells in enumerate(statement.cells):
-            lo, hi = f"tile_lo{axis}", f"tile_hi{axis}"
-            self.out.add(f"const hc_int64 {lo} = f.lo[{axis}] + hc_block({2 - axis}) * {cells};")
-            self.out.add(f"const hc_int64 {hi} = hc_min_index({lo} + {cells}, {self.end(axis)});")
-
-    def print_tile_loop(self, statement: ir.TileLoop) -> None:
+    def print_tile_axis(self, statement: ir.Axis) -> None:
+        """Print the loop over the cells of a nest in and around the cells of a thread block."""
         out, top = self.out, padded(self.nest.top, self.kernel.ndim)
         for axis, (lower, upper) in enumerate(self.extent):
-            out.add(f"const hc_int64 lo{axis} = tile_lo{axis} - {lower};")
-            more = f" + (tile_hi{axis} == f.hi[{axis}] ? f.box_top[{axis}] : 0)" if top[axis] else ""
-            out.add(f"const int n{axis} = (int)(tile_hi{axis} + {upper}{more} - lo{axis});")
+            v = VARIABLES[axis]
+            out.add(f"const hc_int64 lo{axis} = {v}_begin - {lower};")
+            more = f" + ({v}_end == f.hi[{axis}] ? f.box_top[{axis}] : 0)" if top[axis] else ""
+            out.add(f"const int n{axis} = (int)({v}_end + {upper}{more} - lo{axis});")
         self.block(
             "for (int n = (int)hc_thread_number(); n < n0 * n1 * n2; n += (int)hc_block_threads())",
             statement.body,
@@ -276,10 +311,50 @@ class _Printer(KernelPrinter):
         self.out.add(f"hc_partial_reset(&partial{statement.number}, HC_{statement.kind.upper()});")
 
     def print_reduce(self, statement: ir.Reduce) -> None:
+        if statement.slot not in self.slots:
+            self.slots.append(statement.slot)
         value = self.cast(statement.value, "float64")
         counted = " != 0.0" if statement.kind == "count" else ""
-        self.out.add(f"hc_{statement.kind}_put(&partial{self.partial}, {value}{counted});")
-        self.partial += 1
+        self.out.add(
+            f"hc_{statement.kind}_put(&partial{self.slots.index(statement.slot)}, {value}{counted});"
+        )
+
+    def print_cell(self, statement: ir.Cell) -> None:
+        self.block(f"if ({self.inside(statement.offset)})", statement.body)
+
+    def inside(self, offset: ir.Offset, cells: int = 1) -> str:
+        """Return the condition under which all of some adjacent cells of a row are in the box.
+
+        The first cell of the thread is in the box, except that it may lie before the first cell of a row,
+        since the cells of a vector are aligned.
+        """
+        conditions = [
+            f"{VARIABLES[axis]} + {offset[axis]} < {self.end(axis)}" for axis in (0, 1) if offset[axis]
+        ]
+        if self.steps.get(2, 1) > 1:
+            first, last = offset[2], offset[2] + cells - 1
+            conditions.append(f"k + {first} >= f.lo[2]" if first else "k >= f.lo[2]")
+            if last:
+                conditions.append(f"k + {last} < {self.end(2)}")
+        return " && ".join(conditions) or "1"
+
+    def print_store_cells(self, statement: ir.StoreCells) -> None:
+        array, offset = self.kernel.array[statement.array], statement.offset
+        values = [self.cast(number, array.dtype) for number in statement.values]
+        with self.out.block(f"if ({self.inside(offset, len(values))})"):
+            self.out.add(self.stored(array, offset, vector_text(array.dtype, values), len(values)))
+        if len(values) > 1:
+            with self.out.block("else"):
+                for lane, value in enumerate(values):
+                    place = (*offset[:2], offset[2] + lane)
+                    self.out.add(f"if ({self.inside(place)}) {self.stored(array, place, value)}")
+
+    def stored(self, array: Array, offset: ir.Offset, value: str, cells: int = 1) -> str:
+        """Return the text that stores the values of adjacent cells at an offset from the current cell."""
+        place = self.in_memory(array, offset)
+        if cells > 1:
+            place = f"*(HC_GLOBAL {vector_type(array.dtype, cells)} *)&{place}"
+        return f"{place} = {value};"
 
     def print_store(self, statement: ir.Store) -> None:
         array = self.kernel.array[statement.array]
@@ -300,6 +375,42 @@ class _Printer(KernelPrinter):
 
     # --- values ---
 
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        vectors = dict(self.vectors)
+        with super().scope():
+            yield
+        self.vectors = vectors
+
+    def loaded(self, value: Value) -> str:
+        """Declare the value of an array at an offset, and return its name.
+
+        If a thread computes several cells of a row at once, it loads vectors whose elements the kernel reads.
+        """
+        name, grid_offset = value.attribute
+        array, lanes = self.kernel.array[name], self.steps.get(2, 1)
+        *place, along = padded(grid_offset, self.kernel.ndim)
+        lane = along % lanes
+        group = name, (*place, along - lane)
+        if array.kind != "field" or len(self.lanes_read.get(group, ())) < 2:
+            return super().loaded(value)
+        if group not in self.vectors:
+            variable = self.reserve_name(f"{self.name_of(array)}_{suffix(group[1])}_vector")
+            text = self.vector_in_memory(array, group[1], lanes)
+            self.out.add(f"const {vector_type(array.dtype, lanes)} {variable} = {text};")
+            self.vectors[group] = variable
+        return f"{self.vectors[group]}.{LANES[lane]}"
+
+    @cached_property
+    def lanes_read(self) -> dict[tuple[str, ir.Offset], set[int]]:
+        """Elements of each vector that the nest reads, by array and offset of the vector."""
+        lanes = self.steps.get(2, 1)
+        result: dict[tuple[str, ir.Offset], set[int]] = {}
+        for name, grid_offset in self.kernel.loads(ir.roots(self.nest.body)) if lanes > 1 else ():
+            *place, along = padded(grid_offset, self.kernel.ndim)
+            result.setdefault((name, (*place, along - along % lanes)), set()).add(along % lanes)
+        return result
+
     def end(self, axis: int) -> str:
         """Return the end of the box along an axis.
 
@@ -319,20 +430,27 @@ class _Printer(KernelPrinter):
 
     def queued(self, array: Array, step: int) -> str:
         """Return the register with the value that is `step` cells away along the streaming axis."""
-        return f"{self.name_of(array)}_queue_{suffix((step,))}"
-
-    def along(self, step: int) -> ir.Offset:
-        return tuple(step if axis == self.streaming_axis else 0 for axis in range(3))
+        return f"{self.name_of(array)}_queue{array.shape[0] or ''}_{suffix((step,))}"
 
     def load_text(self, array: Array, offset: ir.Offset) -> str:
         if array.kind == "queue":
             assert self.streaming_axis is not None
-            return self.queued(array, offset[self.streaming_axis])
+            entry = self.queued(array, offset[self.streaming_axis])
+            return f"{entry}.{LANES[offset[2]]}" if array.length > 1 else entry
         if array.kind == "field_tile":
-            row = f"(int)hc_thread(1) + {array.layers[0][0] + offset[1]}" if self.streaming_axis == 0 else "0"
-            at = f"({row}) * {array.shape[1]} + (int)hc_thread(0) + {array.layers[1][0] + offset[2]}"
+            row = (
+                f"(int)(j - j_begin) + {array.layers[0][0] + offset[1]}" if self.streaming_axis == 0 else "0"
+            )
+            at = f"({row}) * {array.shape[1]} + (int)(k - k_begin) + {array.layers[1][0] + offset[2]}"
             return f"{self.name_of(array)}_field_tile[{at}]"
         return self.in_memory(array, offset)
+
+    def vector_in_memory(self, array: Array, offset: ir.Offset, cells: int) -> str:
+        """Return the text that reads adjacent cells of an array at an offset from the current cell."""
+        place = self.in_memory(array, offset)
+        if cells == 1:
+            return place
+        return f"*(HC_GLOBAL const {vector_type(array.dtype, cells)} *)&{place}"
 
     def in_memory(self, array: Array, offset: ir.Offset) -> str:
         """Return the text that reads an array at an offset from the current cell."""

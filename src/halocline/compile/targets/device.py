@@ -16,18 +16,17 @@ from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import run
 from halocline.compile.passes.branches import branch_statements
-from halocline.compile.passes.invariants import invariants, required_registers, varying_registers
+from halocline.compile.passes.copies import copies
+from halocline.compile.passes.invariants import invariants
 from halocline.compile.passes.order import order
 from halocline.compile.passes.scratch import scratch_declarations
 from halocline.compile.passes.threads import threads
-from halocline.compile.passes.tile import BLOCK_SHAPE, TILE_SHAPES, fits, tile
+from halocline.compile.passes.tile import SPLITS, fits, tile
 from halocline.compile.printers.device import print_device_kernel, print_fill_kernel
 from halocline.compile.printers.spelling import Names
 from halocline.compile.schedule import INVARIANTS, NAME, Code, DeviceKernel
-from halocline.compile.strategy import Strategy
-
-# ghosts and halos are thin: 2.5D streaming has no benefit, and the box determines the block shape
-_THIN = {"reads": "direct", "block_shape": None, "cells_per_thread": 1}
+from halocline.compile.strategy import Splits, Strategy, cells_at_once, split_size, thin_splits
+from halocline.compile.targets.splits import splits_of
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Device:
 
     def halo(self, kernel: Kernel, names: Names) -> Code:
         """Return the kernels of a computation in the halo, with the strategy for thin boxes."""
-        return self._kernels(kernel, names, replace(self.strategy, **_THIN))  # type: ignore[arg-type]
+        return self._kernels(kernel, names, self._thin(kernel.ndim))
 
     def wall(self, layers: Sequence[Kernel], names: Names, axis: int, side: int, comment: str) -> Code:
         """Return a kernel for each layer, from the wall outward.
@@ -67,12 +66,16 @@ class Device:
         Layers with the same formula also have separate kernels, since the kernels are short. For the same
         reason, their invariants are in registers.
         """
-        strategy = replace(self.strategy, **_THIN)  # type: ignore[arg-type]
+        strategy = self._thin(layers[0].ndim)
         kernels = [
             self._nest(replace(layer, name=f"{NAME}_{number}", comment=comment), names, strategy)
             for number, layer in enumerate(layers)
         ]
         return Code("\n".join(text for text, _ in kernels), tuple(kernel for _, kernel in kernels))
+
+    def _thin(self, ndim: int) -> Strategy:
+        """Return the strategy for thin boxes, where 2.5D streaming has no benefit."""
+        return Strategy("direct", thin_splits(ndim), self.strategy.stages)
 
     def _kernels(self, kernel: Kernel, names: Names, strategy: Strategy) -> Code:
         declarations = scratch_declarations(kernel)
@@ -104,22 +107,24 @@ class Device:
         (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
         staged = len(kernel.body) > 1
         slots = tuple(s.slot for s in nest.body if isinstance(s, ir.Reduce))
-        resident = str(strategy.resident_blocks or "")
-        is_crowded = required_registers(kernel, nest) > limits.REGISTERS
-        if is_crowded and strategy.is_default and strategy.reads != "planes":
-            strategy = replace(strategy, block_shape=limits.SMALL_BLOCK)
-            if varying_registers(kernel, nest) <= limits.VARYING_REGISTERS:
-                resident = f"HC_RESIDENT({limits.RESIDENT_BLOCKS})"
+        splits, resident = splits_of(kernel, nest, strategy)
+        rows, lanes = cells_at_once(splits, 1), cells_at_once(splits, 2)
         result = run(
-            kernel, partial(threads, strategy=strategy, shared=self.shared), branch_statements, order
+            kernel,
+            partial(copies, rows=rows, lanes=lanes),
+            partial(threads, splits=splits, reads=strategy.reads, shared=self.shared),
+            branch_statements,
+            order,
         )
-        has_field_tiles = any(array.kind == "field_tile" for array in result.arrays)
-        block_shape = strategy.threads_per_axis(kernel.ndim)
         layouts = _layouts_are_too_many(result, staged, bool(slots))
-        fixed_shape = block_shape if has_field_tiles else None
-        bounds = (prod(strategy.block_shape), resident) if resident and strategy.block_shape else None
+        block_shape = _block_shape(splits)
+        has_field_tiles = any(array.kind == "field_tile" for array in result.arrays)
         text = print_device_kernel(
-            result, names, layouts=layouts, block_shape=fixed_shape, launch_bounds=bounds
+            result,
+            names,
+            layouts=layouts,
+            block_shape=block_shape if has_field_tiles else None,
+            launch_bounds=(prod(block_shape), resident) if resident else None,
         )
         queues = (array.layers for array in result.arrays if array.kind == "queue")
         preloaded_planes = max((upper - lower for layers in queues for lower, upper in layers), default=0)
@@ -131,9 +136,8 @@ class Device:
             nest.cell,
             reductions=slots,
             scratch=staged,
-            block_shape=block_shape,
+            splits=splits,
             has_fixed_block=has_field_tiles,
-            cells_per_thread=strategy.cells_per_thread,
             preloaded_planes=preloaded_planes,
             layouts=layouts,
             invariants=_invariants(kernel),
@@ -148,7 +152,8 @@ class Device:
             _layouts_are_too_many(kernel, staged, bool(slots)),
         )
         no_extent = ((0, 0),) * kernel.ndim
-        text = print_device_kernel(result, names, layouts=layouts, block_shape=BLOCK_SHAPE)
+        splits = SPLITS[kernel.ndim]
+        text = print_device_kernel(result, names, layouts=layouts, block_shape=_block_shape(splits))
         return text, DeviceKernel(
             kernel.name,
             _numbers(kernel),
@@ -156,12 +161,17 @@ class Device:
             (0,) * kernel.ndim,
             reductions=slots,
             scratch=staged,
-            block_shape=BLOCK_SHAPE,
+            splits=splits,
             has_fixed_block=True,
-            tile=TILE_SHAPES[kernel.ndim],
             layouts=layouts,
             invariants=_invariants(kernel),
         )
+
+
+def _block_shape(splits: Splits) -> tuple[int, int, int]:
+    """Return the threads of a block along three axes, the contiguous one first."""
+    along, across, slowest = (split_size(splits, axis, "thread") or 1 for axis in (2, 1, 0))
+    return along, across, slowest
 
 
 def _of(kernel: Kernel, nests: Sequence[ir.Nest], declarations: ir.Body) -> Kernel:

@@ -296,7 +296,7 @@ class DeviceBinder(Binder):
             *three(subdomain.decomposition.shape, 1),
             launch.first_block,
             dict(planned.partials).get(kernel, 0),
-            launch.cells_per_thread,
+            *launch.block_cells,
         ]
         operands, reduces, scratch = list(kernel.operands), bool(kernel.reductions), kernel.scratch
         return self.native.Launch(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from hashlib import sha256
 
-from halocline.compile.strategy import READS, Strategy
+from halocline.compile.strategy import READS, Strategy, block_splits
 from halocline.run.tuning.patches import TUNE, Tuned
 
 AUTO = "auto"
@@ -22,11 +23,13 @@ def strategies(ndim: int, staged: bool) -> tuple[Strategy, ...]:
 
 def _strategies(ndim: int) -> Iterator[Strategy]:
     blocks = [(32, 4), (32, 8), (64, 4), (128, 2)] if ndim == 3 else [(128, 1), (256, 1)]
-    yield from (Strategy("direct", block, cells) for block in blocks[-2:] for cells in (1, 8))
-    yield from (Strategy("queue", block, cells) for block in blocks for cells in (8, 32))
-    yield from (Strategy("queue", (64, 4), unroll=unroll) for unroll in (2, 4))
-    yield from (Strategy("queue", (64, 4), resident_blocks=count) for count in (2, 4))
-    yield from (Strategy("planes", block, cells) for block in blocks[1:] for cells in (16, 64))
+    splits = partial(block_splits, ndim)
+    yield from (
+        Strategy("direct", splits(block, planes=planes)) for block in blocks[-2:] for planes in (1, 8)
+    )
+    yield from (Strategy("queue", splits(block, planes=planes)) for block in blocks for planes in (8, 32))
+    yield from (Strategy("queue", splits(blocks[-2]), resident_blocks=count) for count in (2, 4))
+    yield from (Strategy("planes", splits(block, planes=n)) for block in blocks[1:] for n in (16, 64))
 
 
 def key(source: str, devices: Sequence[str], shape: Sequence[int], ranks: int) -> str:

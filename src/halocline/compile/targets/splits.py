@@ -1,0 +1,51 @@
+"""Splits of the loops of a device kernel, selected by the registers that its values need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from halocline.compile import strategy as limits
+from halocline.compile.ir import statements as ir
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.passes.copies import max_lanes, may_copy
+from halocline.compile.passes.invariants import required_registers, varying_registers
+from halocline.compile.strategy import Split, Splits, Strategy, block_splits
+from halocline.errors import InputError
+
+
+def splits_of(kernel: Kernel, nest: ir.Nest, strategy: Strategy) -> tuple[Splits, str]:
+    """Return the splits of a nest, and the number of resident thread blocks as text, empty for no limit.
+
+    The splits of the strategy take precedence, except that cells are computed one by one where a thread cannot
+    compute several cells at once. Without splits in the strategy, kernels that need many registers have
+    smaller thread blocks than the others.
+
+    Raises
+    ------
+    InputError
+        The splits refer to an axis that the grid does not have.
+    """
+    wrong = [split for split in strategy.splits if split.axis < 3 - kernel.ndim]
+    if wrong:
+        raise InputError(
+            f"device kernels with {wrong[0]}: a grid with {kernel.ndim} axes has the axes "
+            f"{3 - kernel.ndim} to 2 in generated code; use splits of these axes"
+        )
+    resident = str(strategy.resident_blocks or "")
+    if strategy.splits or resident:
+        splits = strategy.splits or block_splits(kernel.ndim)
+        at_once = {s for s in splits if s.kind in ("unroll", "vector")}
+        if at_once and not _may_have(kernel, nest, at_once):
+            splits = tuple(s for s in splits if s not in at_once)
+        return splits, resident
+    if strategy.reads == "planes" or required_registers(kernel, nest) <= limits.REGISTERS:
+        return block_splits(kernel.ndim), ""
+    if varying_registers(kernel, nest) <= limits.VARYING_REGISTERS:
+        resident = f"HC_RESIDENT({limits.RESIDENT_BLOCKS})"
+    return block_splits(kernel.ndim, limits.SMALL_BLOCK), resident
+
+
+def _may_have(kernel: Kernel, nest: ir.Nest, at_once: Iterable[Split]) -> bool:
+    """Return True if each thread may compute several cells of a nest at once, as some splits demand."""
+    lanes = max_lanes(kernel, nest)
+    return may_copy(kernel, nest) and all(s.kind != "vector" or s.size <= lanes for s in at_once)
