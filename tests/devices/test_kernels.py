@@ -128,8 +128,9 @@ def test_a_queue_reads_each_value_once() -> None:
     texts = {reads: compiled(Strategy(reads)).device.source for reads in READS}  # type: ignore[union-attr]
     loops = {reads: text[text.index("i < i_end") :] for reads, text in texts.items()}
     counts = {reads: loop.count("u_cell[") for reads, loop in loops.items()}
-    assert counts == {"direct": 19, "queue": 13, "planes": 1}
+    assert counts == {"direct": 19, "queue": 13, "planes": 0}  # planes are copied to shared memory
     assert "HC_SHARED double u_field_tile" in texts["planes"]
+    assert loops["planes"].count("HC_COPY(") == 1  # one copy of the next plane
     assert "HC_KERNEL_FIXED_BLOCK(64, 4, 1) sweep_0_0(" in texts["planes"]
 
 

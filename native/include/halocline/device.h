@@ -43,6 +43,7 @@
 #define HC_DOUBLE2(a, b) ((double2)(a, b))
 #define HC_FLOAT2(a, b) ((float2)(a, b))
 #define HC_FLOAT4(a, b, c, d) ((float4)(a, b, c, d))
+#define HC_ALIGNED_VECTORS __attribute__((aligned(16)))
 
 typedef int hc_int32;
 typedef uint hc_uint32;
@@ -91,6 +92,7 @@ HC_FUNCTION hc_int64 hc_block_size(int dimension) { return (hc_int64)get_local_s
 #define HC_DOUBLE2(a, b) make_double2(a, b)
 #define HC_FLOAT2(a, b) make_float2(a, b)
 #define HC_FLOAT4(a, b, c, d) make_float4(a, b, c, d)
+#define HC_ALIGNED_VECTORS __align__(16)
 
 typedef int hc_int32;
 typedef unsigned int hc_uint32;
@@ -121,6 +123,21 @@ HC_FUNCTION hc_int64 hc_block_size(int dimension) {
   return dimension == 0 ? blockDim.x : dimension == 1 ? blockDim.y : blockDim.z;
 }
 
+#endif
+
+// Copies from global to shared memory. A thread begins copies, ends a group of them, and waits until at most
+// `groups` of its newest groups are incomplete. With HC_ASYNCHRONOUS_COPIES, the copies of CUDA devices from
+// sm_80 on run while the thread computes (cp.async); otherwise the thread itself copies.
+#if defined(HC_ASYNCHRONOUS_COPIES) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define HC_COPY(type, to, from)                                                                           \
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), \
+               "l"(from), "n"(sizeof(type)))
+#define HC_COPIES_END() asm volatile("cp.async.commit_group;" ::: "memory")
+#define HC_COPIES_WAIT(groups) asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory")
+#else
+#define HC_COPY(type, to, from) *(HC_LOCAL type*)(to) = *(HC_GLOBAL const type*)(from)
+#define HC_COPIES_END()
+#define HC_COPIES_WAIT(groups)
 #endif
 
 // Linear indices over all dimensions: of a thread block in its launch, of a thread in its block.

@@ -17,6 +17,8 @@ REGISTERS = 192  # maximum registers for values of a thread; the other 63 are fo
 # holds two blocks, or three if the values that vary from cell to cell fit into 168 registers per thread.
 SMALL_BLOCK, RESIDENT_BLOCKS, VARYING_REGISTERS = (32, 4), 3, 118
 VECTOR_BYTES = 16  # maximum size of a load or store of one thread
+# Kernels that need few registers for a vector of cells compute vectors; see docs/explanation/gpu-kernels.md.
+VECTOR_BLOCK, VECTOR_REGISTERS = (32, 8), 48
 PARAMETER_BYTES = 1024  # parameter space of a kernel: at least 1024 in OpenCL, 4096 in CUDA
 FRAME_BYTES, LAYOUT_BYTES, POINTER_BYTES = 26 * 8, 3 * 8, 8  # see frame.h
 REDUCING_BYTES = MAX_THREADS_PER_BLOCK // 2 * 40  # for reductions: one hc_partial per two threads

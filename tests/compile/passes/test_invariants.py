@@ -93,7 +93,7 @@ def test_shared_memory_tiles_need_room_for_their_planes_only() -> None:
     kernel = in_nest(kernel_of(total))
     constants = invariants(kernel)
     constants = replace(constants, body=constants.body[1:])  # without the computation of the invariants
-    plane = 65 * 5 * 8
+    plane = 2 * 65 * 5 * 8  # one plane in use, and one in advance
     for kernel_, room, planes in ((kernel, plane, 1), (constants, plane, 1), (constants, plane - 1, 0)):
         kernel_of_threads = threads(kernel_, block_splits(kernel_.ndim), "planes", room)
         assert sum(a.kind == "field_tile" for a in kernel_of_threads.arrays) == planes

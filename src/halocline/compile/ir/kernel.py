@@ -86,7 +86,7 @@ class Array:
         over a piece of a row stores for the next loops; "result", results before a reduction or a
         streaming store.
 
-        On devices: "queue", a sliding window in registers; "field_tile", a shared-memory tile of a
+        On devices: "queue", a sliding window in registers; "field_tile", a ring of shared-memory planes of a
         field around the cells of a thread block; "shared", shared memory; "stage_tile", a stage in shared
         memory;
         "invariants", values that are equal in all cells.
@@ -100,19 +100,21 @@ class Array:
         Text that represents the array in the digest of a load: the part before the offset, and the part after
         the offset.
     length : int
-        Number of elements of "band", "intermediate" and "result" arrays.
+        Number of elements of "band", "intermediate" and "result" arrays. For queues and field tiles, the
+        number of adjacent cells of a thread.
     span : str
         Stretch of the row that a "band", "intermediate" or "result" array covers, see `Strip`.
     source : str
         For a queue or field tile, the field that it contains. For a stage tile, the shared memory that
         contains the tile.
     layers : tuple of (int, int)
-        For a queue, its first and last offset along the streaming axis. For a field tile, the layers around
-        the thread block along axes 1 and 2. For a stage tile, the layers around the cells of the thread block
-        along three axes.
+        For a queue, its first and last offset along the streaming axis. For a field tile, (0, last offset
+        along the streaming axis), then the layers around the thread block along axes 1 and 2. For a stage
+        tile, the layers around the cells of the thread block along three axes.
     shape : tuple of int
-        For a field tile, the number of points along axes 1 and 2. For a stage tile, the number of points
-        along three axes. For shared memory and invariants, the number of elements.
+        For a queue, its row among the rows of a thread. For a field tile, the number of planes, and the
+        number of points of a plane along axes 1 and 2. For a stage tile, the number of points along three
+        axes. For shared memory and invariants, the number of elements.
     """
 
     name: str

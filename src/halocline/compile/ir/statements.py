@@ -460,10 +460,22 @@ class DeclareShared(Statement):
     array: str
 
 
-class LoadTiles(Statement):
-    """Load of planes into shared memory by all threads of a block, between two barriers."""
+class FillTiles(Statement):
+    """Copies of the first planes to the tiles of a thread block, before its threads stream."""
 
     arrays: tuple[str, ...]
+    ahead: int
+
+
+class LoadTiles(Statement):
+    """Wait for the newest plane of each tile, and copy of the plane that is `ahead` planes further.
+
+    All threads of the block wait for each other here. After this wait, no thread reads the plane that the new
+    one replaces.
+    """
+
+    arrays: tuple[str, ...]
+    ahead: int
 
 
 class CellAddress(Statement):

@@ -55,6 +55,7 @@ _WITHIN: dict[type[ir.Statement], tuple[str, ...]] = {
     **dict.fromkeys((ir.OpenSum, ir.CloseSum, ir.StreamingStore), ("Nest", "stream")),
     **dict.fromkeys((ir.AddToSum, ir.MarkSelection), ("Strip",)),
     **dict.fromkeys((ir.LoadQueueEnd, ir.ShiftQueue, ir.LoadTiles), ("Nest", "stream")),
+    ir.FillTiles: ("Nest", "block"),
     **dict.fromkeys((ir.Cell, ir.StoreCells), ("Nest",)),
 }
 

@@ -7,6 +7,7 @@ of its cells. Registers keep values along this axis until later cells use them, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Array, Kernel, Table, padded, renumbered
@@ -21,6 +22,9 @@ from halocline.compile.strategy import (
     streaming_axis,
 )
 from halocline.lang.dtype import ITEMSIZE
+
+# Planes of a tile that threads copy in advance, best first; the first number whose tiles fit is used.
+AHEAD = (2, 1)
 
 
 def threads(kernel: Kernel, splits: Splits, reads: str, shared: int) -> Kernel:
@@ -61,9 +65,11 @@ def threads(kernel: Kernel, splits: Splits, reads: str, shared: int) -> Kernel:
     if neighbours.tiles:
         # all threads of a block load the tiles, also those without cells
         assert axis is not None
-        plane = (ir.LoadTiles(tuple(neighbours.tiles)), *_in_threads(splits, cells))
+        names, ahead = tuple(neighbours.tiles), neighbours.ahead
+        plane = (ir.LoadTiles(names, ahead), *_in_threads(splits, cells))
         fill = _in_threads(splits, fill) if fill else ()
-        body: ir.Body = (*queues, *fill, ir.Axis((axis,), "stream", 1, plane))
+        stream = ir.Axis((axis,), "stream", 1, plane)
+        body: ir.Body = (ir.FillTiles(names, ahead), *queues, *fill, stream)
     elif axis is not None:
         body = _in_threads(splits, (*queues, *fill, ir.Axis((axis,), "stream", 1, cells)))
     else:
@@ -105,7 +111,8 @@ class _NeighbourStorage:
 
     An array that is read at several positions along the streaming axis has a queue for each row of the
     thread, if enough registers are free. An array that is read at neighbours along the other axes has a field
-    tile, if `free_bytes` of shared memory suffice.
+    tile, if `free_bytes` of shared memory suffice. Threads copy each plane of the tiles `ahead` planes before
+    they need it.
     """
 
     source: Kernel
@@ -117,6 +124,7 @@ class _NeighbourStorage:
     def __post_init__(self) -> None:
         self.queues: dict[str, Array] = {}
         self.tiles: dict[str, Array] = {}
+        self.ahead = 0
         self.axis = streaming_axis(self.splits)
         self.rows, self.lanes = cells_at_once(self.splits, 1), cells_at_once(self.splits, 2)
         if self.axis is not None and self.reads != "direct":
@@ -143,26 +151,42 @@ class _NeighbourStorage:
                     self.queues[queue] = Array(
                         queue, dtype, "queue", source=name, length=self.lanes, layers=(ends,), shape=(row,)
                     )
-            plane = [o for o in offsets if not o[streaming]]
-            if self.reads == "planes" and any(any(o) for o in plane):
-                self._choose_tile(name, dtype, plane)
+        planes = {name: [o for o in offsets if not o[streaming]] for name, offsets in reads.items()}
+        planes = {name: plane for name, plane in planes.items() if any(any(o) for o in plane)}
+        for ahead in AHEAD if self.reads == "planes" else ():
+            self.ahead, self.tiles, free_bytes = ahead, {}, self.free_bytes
+            for name, plane in planes.items():
+                tile = self._tile(name, plane)
+                size = prod(tile.shape) * ITEMSIZE[tile.dtype]
+                if size <= free_bytes:
+                    self.tiles[tile.name] = tile
+                    free_bytes -= size
+            if len(self.tiles) == len(planes):
+                break
 
-    def _choose_tile(self, name: str, dtype: str, plane: list[ir.Offset]) -> None:
-        """Add a tile of a field that is read at some offsets in the plane, if shared memory suffices."""
-        layers = tuple(
-            (max(0, -min(o[a] for o in plane)), max(0, max(o[a] for o in plane) + 1 - cells))
-            for a, cells in ((1, self.rows), (2, self.lanes))
+    def _tile(self, name: str, plane: list[ir.Offset]) -> Array:
+        """Return the tile of a field that is read at some offsets in the plane.
+
+        The rows of a tile begin and end with complete vectors. The tile also contains the planes up to the
+        newest one in the queue of the field, which is loaded from the tile.
+        """
+        dtype = self.source.array[name].dtype
+        (along, lanes), (across, rows) = (
+            (split_size(self.splits, axis, "thread") or 1, cells)
+            for axis, cells in ((2, self.lanes), (1, self.rows))
         )
-        along, across = (
-            (split_size(self.splits, a, "thread") or 1) * cells
-            for a, cells in ((2, self.lanes), (1, self.rows))
+        below, before = (max(0, -min(o[axis] for o in plane)) for axis in (1, 2))
+        above, behind = (
+            max(0, max(o[axis] for o in plane) + 1 - cells) for axis, cells in ((1, rows), (2, lanes))
         )
-        shape = across + sum(layers[0]), along + sum(layers[1])
-        size = shape[0] * shape[1] * ITEMSIZE[dtype]
-        if size <= self.free_bytes:
-            tile = Array(f"{name}:field_tile", dtype, "field_tile", source=name, layers=layers, shape=shape)
-            self.tiles[tile.name] = tile
-            self.free_bytes -= size
+        before, behind = (-(-n // lanes) * lanes for n in (before, behind))
+        queue = self.queues.get(self._queue(name, 0))
+        last = 0 if queue is None else queue.layers[0][1]
+        layers = (0, last), (below, above), (before, behind)
+        shape = last + self.ahead + 1, across * rows + below + above, along * lanes + before + behind
+        return Array(
+            f"{name}:field_tile", dtype, "field_tile", source=name, length=lanes, layers=layers, shape=shape
+        )
 
     def _row(self, offset: ir.Offset) -> int | None:
         """Return the row of the thread in which an offset lies; None if it lies beside the thread's cells."""

@@ -37,7 +37,7 @@ def print_device_kernel(
     None, the kernel runs only with thread blocks of this shape. Otherwise `launch_bounds` may limit the
     threads of a block, and give the minimum number of thread blocks that a multiprocessor holds.
     """
-    printer = _Printer(kernel=kernel, names=names)
+    printer = _Printer(kernel=kernel, names=names, block_threads=prod(block_shape or ()))
     out, statements = printer.out, list(ir.flat(kernel.body))
     staged = any(isinstance(s, ir.Allocate) for s in statements)
     reduces = any(isinstance(s, ir.Reduce) for s in statements)
@@ -127,6 +127,7 @@ class _Printer(KernelPrinter):
     steps: dict[int, int] = field(default_factory=dict)  # cells of a thread along the axes with threads
     slots: list[int] = field(default_factory=list)  # reductions in the order of their partial results
     vectors: dict[tuple[str, ir.Offset], str] = field(default_factory=dict)  # loaded vectors in scope
+    block_threads: int = 0  # threads of a block of fixed shape
 
     def print_nest(self, statement: ir.Nest) -> None:
         self.names_in_use = set()
@@ -221,8 +222,12 @@ class _Printer(KernelPrinter):
 
     def print_load_queue_end(self, statement: ir.LoadQueueEnd) -> None:
         array = self.kernel.array[statement.array]
-        last = array.layers[0][1]
-        self.out.add(f"{self.queued(array, last)} = {self.queue_source(array, last)};")
+        last, tile = array.layers[0][1], self.kernel.array.get(f"{array.source}:field_tile")
+        text = self.queue_source(array, last)
+        if tile is not None and last:
+            text = self.in_tile(tile, f"{self.name_of(array)}_newest", (0, array.shape[0], 0))
+            text = self.as_vector(text, array, "HC_LOCAL")
+        self.out.add(f"{self.queued(array, last)} = {text};")
 
     def queue_source(self, array: Array, step: int) -> str:
         """Return the text that reads an entry of a queue from memory."""
@@ -241,7 +246,8 @@ class _Printer(KernelPrinter):
         array = self.kernel.array[statement.array]
         suffix_of_kind = {"shared": "_tile", "field_tile": "_field_tile"}.get(array.kind, "")
         declaration = f"{self.name_of(array)}{suffix_of_kind}[{prod(array.shape)}]"
-        self.out.add(f"HC_SHARED {C_TYPES[array.dtype]} {declaration};")
+        aligned = "HC_ALIGNED_VECTORS " if array.length > 1 else ""
+        self.out.add(f"HC_SHARED {aligned}{C_TYPES[array.dtype]} {declaration};")
 
     def declare_scalars(self) -> None:
         """Declare all scalars of the kernel."""
@@ -252,28 +258,59 @@ class _Printer(KernelPrinter):
     def print_barrier(self, statement: ir.Barrier) -> None:
         self.out.add("HC_BARRIER();")
 
-    def print_load_tiles(self, statement: ir.LoadTiles) -> None:
-        self.out.add("HC_BARRIER();")
-        for plane in statement.arrays:
-            self.gather(self.kernel.array[plane])
-        self.out.add("HC_BARRIER();")
+    def print_fill_tiles(self, statement: ir.FillTiles) -> None:
+        for group in range(statement.ahead):
+            for name in statement.arrays:
+                array = self.kernel.array[name]
+                last = array.layers[0][1]
+                first, count = (0, last + 1) if group == 0 else (last + group, 1)
+                self.copy_planes(array, f"{self.streamed}_begin + {first}", count)
+            self.out.add("HC_COPIES_END();")
 
-    def gather(self, array: Array) -> None:
-        """Print the loads of a field tile: the plane of a thread block, and the layers around the plane."""
-        out, name = self.out, self.name_of(array)
-        (rows, row), ((below, above), (before, behind)) = array.shape, array.layers
-        loop = f"for (int n = (int)hc_thread_number(); n < {rows * row}; n += (int)hc_block_threads())"
-        with out.block(loop):
-            conditions = []
-            if rows > 1 or below + above:
-                out.add(f"const hc_int64 row = j_begin - {below} + n / {row};")
-                conditions.append(f"row < f.hi[1] + {above}")
-            else:
-                out.add("const hc_int64 row = j;")
-            out.add(f"const hc_int64 cell = k_begin - {before} + n % {row};")
-            conditions.append(f"cell < end + {behind}")
-            address = f"{name}_layout.at + i * {name}_layout.s0 + row * {name}_layout.s1 + cell"
-            out.add(f"if ({' && '.join(conditions)}) {name}_field_tile[n] = {name}_data[{address}];")
+    def print_load_tiles(self, statement: ir.LoadTiles) -> None:
+        out, v = self.out, self.streamed
+        out.add(f"HC_COPIES_WAIT({statement.ahead - 1});")
+        out.add("HC_BARRIER();")
+        for name in statement.arrays:
+            array = self.kernel.array[name]
+            last = array.layers[0][1]
+            self.copy_planes(array, f"{v} + {last + statement.ahead}")
+            out.add(f"const int {self.name_of(array)}_plane = {self.place_of(array, v)};")
+            if last:
+                out.add(f"const int {self.name_of(array)}_newest = {self.place_of(array, f'{v} + {last}')};")
+        out.add("HC_COPIES_END();")
+
+    def place_of(self, array: Array, plane: str) -> str:
+        """Return the place of a plane in the ring of a field tile."""
+        planes, rows, row = array.shape
+        return f"(int)({plane} - {self.streamed}_begin) % {planes} * {rows * row}"
+
+    def copy_planes(self, array: Array, first: str, count: int = 1) -> None:
+        """Print the copies of planes and the layers around them to a field tile, if a cell reads them."""
+        out, name, (_, rows, row) = self.out, self.name_of(array), array.shape
+        (_, last), (below, above), (before, behind) = array.layers
+        vectors, lanes = row // array.length, f" * {array.length}" if array.length > 1 else ""
+        index = [*VARIABLES[:2], "cell"]
+        conditions = [f"cell < end + {behind}"]
+        with out.block():
+            out.add(f"hc_int64 plane = {first};")
+            end = f"hc_min_index({first} + {count}, {self.streamed}_end + {last})"
+            planes = "if (plane < {})" if count == 1 else "for (; plane < {}; ++plane)"
+            loop = f"for (int n = (int)hc_thread_number(); n < {rows * vectors}; n += {self.block_threads})"
+            if count > 1:
+                out.add("HC_UNROLL(1)")
+            with out.block(planes.format(end)), out.block(loop):
+                if self.streaming_axis == 0:
+                    index[1] = "row"
+                    out.add(f"const hc_int64 row = j_begin - {below} + n / {vectors};")
+                    conditions.append(f"row < f.hi[1] + {above}")
+                out.add(f"const hc_int64 cell = k_begin - {before} + n % {vectors}{lanes};")
+                index[VARIABLES.index(self.streamed)] = "plane"
+                place = f"{index[0]} * {name}_layout.s0 + {index[1]} * {name}_layout.s1 + {index[2]}"
+                to = f"&{name}_field_tile[{self.place_of(array, 'plane')} + n{lanes}]"
+                source = f"&{name}_data[{name}_layout.at + {place}]"
+                copy = f"HC_COPY({vector_type(array.dtype, array.length)}, {to}, {source});"
+                out.add(f"if ({' && '.join(conditions)}) {copy}")
 
     def print_tile_axis(self, statement: ir.Axis) -> None:
         """Print the loop over the cells of a nest in and around the cells of a thread block."""
@@ -392,11 +429,12 @@ class _Printer(KernelPrinter):
         *place, along = padded(grid_offset, self.kernel.ndim)
         lane = along % lanes
         group = name, (*place, along - lane)
-        if array.kind != "field" or len(self.lanes_read.get(group, ())) < 2:
+        if array.kind not in ("field", "field_tile") or len(self.lanes_read.get(group, ())) < 2:
             return super().loaded(value)
         if group not in self.vectors:
             variable = self.reserve_name(f"{self.name_of(array)}_{suffix(group[1])}_vector")
-            text = self.vector_in_memory(array, group[1], lanes)
+            space = "HC_GLOBAL" if array.kind == "field" else "HC_LOCAL"
+            text = self.as_vector(self.load_text(array, group[1]), array, space)
             self.out.add(f"const {vector_type(array.dtype, lanes)} {variable} = {text};")
             self.vectors[group] = variable
         return f"{self.vectors[group]}.{LANES[lane]}"
@@ -428,6 +466,12 @@ class _Printer(KernelPrinter):
         """Return the name of the shared memory that contains a tile."""
         return f"{self.name_of(self.kernel.array[array.source])}_tile"
 
+    @property
+    def streamed(self) -> str:
+        """Variable of the streaming axis."""
+        assert self.streaming_axis is not None
+        return VARIABLES[self.streaming_axis]
+
     def queued(self, array: Array, step: int) -> str:
         """Return the register with the value that is `step` cells away along the streaming axis."""
         return f"{self.name_of(array)}_queue{array.shape[0] or ''}_{suffix((step,))}"
@@ -438,19 +482,26 @@ class _Printer(KernelPrinter):
             entry = self.queued(array, offset[self.streaming_axis])
             return f"{entry}.{LANES[offset[2]]}" if array.length > 1 else entry
         if array.kind == "field_tile":
-            row = (
-                f"(int)(j - j_begin) + {array.layers[0][0] + offset[1]}" if self.streaming_axis == 0 else "0"
-            )
-            at = f"({row}) * {array.shape[1]} + (int)(k - k_begin) + {array.layers[1][0] + offset[2]}"
-            return f"{self.name_of(array)}_field_tile[{at}]"
+            return self.in_tile(array, f"{self.name_of(array)}_plane", offset)
         return self.in_memory(array, offset)
+
+    def in_tile(self, array: Array, plane: str, offset: ir.Offset) -> str:
+        """Return the text that reads a plane of a field tile at an offset from the current cell."""
+        _, (below, _), (before, _) = array.layers
+        row = f"({'(int)(j - j_begin)' if self.streaming_axis == 0 else '0'} + {below + offset[1]})"
+        along = f"(int)(k - k_begin) + {before + offset[2]}"
+        return f"{self.name_of(array)}_field_tile[{plane} + {row} * {array.shape[2]} + {along}]"
 
     def vector_in_memory(self, array: Array, offset: ir.Offset, cells: int) -> str:
         """Return the text that reads adjacent cells of an array at an offset from the current cell."""
         place = self.in_memory(array, offset)
-        if cells == 1:
+        return self.as_vector(place, array, "HC_GLOBAL") if cells > 1 else place
+
+    def as_vector(self, place: str, array: Array, space: str) -> str:
+        """Return the text that reads adjacent cells from a place in an address space."""
+        if array.length < 2 and self.steps.get(2, 1) < 2:
             return place
-        return f"*(HC_GLOBAL const {vector_type(array.dtype, cells)} *)&{place}"
+        return f"*({space} const {vector_type(array.dtype, self.steps[2])} *)&{place}"
 
     def in_memory(self, array: Array, offset: ir.Offset) -> str:
         """Return the text that reads an array at an offset from the current cell."""

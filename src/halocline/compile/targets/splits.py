@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from halocline.compile import strategy as limits
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.passes.copies import max_lanes, may_copy
+from halocline.compile.passes.copies import copies, max_lanes, may_copy
 from halocline.compile.passes.invariants import required_registers, varying_registers
 from halocline.compile.strategy import Split, Splits, Strategy, block_splits
 from halocline.errors import InputError
@@ -16,9 +16,9 @@ from halocline.errors import InputError
 def splits_of(kernel: Kernel, nest: ir.Nest, strategy: Strategy) -> tuple[Splits, str]:
     """Return the splits of a nest, and the number of resident thread blocks as text, empty for no limit.
 
-    The splits of the strategy take precedence, except that cells are computed one by one where a thread cannot
-    compute several cells at once. Without splits in the strategy, kernels that need many registers have
-    smaller thread blocks than the others.
+    The splits of the strategy take precedence, except that each thread computes one cell at a time where it
+    cannot compute several cells at once. Without splits in the strategy, kernels that need few registers
+    compute vectors, and kernels that need many registers have smaller thread blocks than the others.
 
     Raises
     ------
@@ -39,10 +39,27 @@ def splits_of(kernel: Kernel, nest: ir.Nest, strategy: Strategy) -> tuple[Splits
             splits = tuple(s for s in splits if s not in at_once)
         return splits, resident
     if strategy.reads == "planes" or required_registers(kernel, nest) <= limits.REGISTERS:
+        lanes = _lanes(kernel, nest)
+        if lanes > 1:
+            return block_splits(kernel.ndim, limits.VECTOR_BLOCK, cells=lanes), ""
         return block_splits(kernel.ndim), ""
     if varying_registers(kernel, nest) <= limits.VARYING_REGISTERS:
         resident = f"HC_RESIDENT({limits.RESIDENT_BLOCKS})"
     return block_splits(kernel.ndim, limits.SMALL_BLOCK), resident
+
+
+def _lanes(kernel: Kernel, nest: ir.Nest) -> int:
+    """Return the number of cells of a vector, or 1 if vectors would need too many registers.
+
+    The indices of several cells would need further operations, so that nests with indices have no vectors.
+    """
+    lanes = max_lanes(kernel, nest)
+    has_indices = any(kernel.values[n].op == "index" for n in kernel.below(ir.roots(nest.body)))
+    if lanes == 1 or has_indices or not may_copy(kernel, nest):
+        return 1
+    copied = copies(kernel, 1, lanes)
+    (nest,) = (s for s in copied.body if isinstance(s, ir.Nest))
+    return lanes if required_registers(copied, nest) <= limits.VECTOR_REGISTERS else 1
 
 
 def _may_have(kernel: Kernel, nest: ir.Nest, at_once: Iterable[Split]) -> bool:
