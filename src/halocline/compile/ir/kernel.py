@@ -308,6 +308,15 @@ def padded_extent(extent: Sequence[tuple[int, int]], ndim: int) -> tuple[tuple[i
     return (*((0, 0),) * (3 - ndim), *extent)
 
 
+def joint_extent(nests: Sequence[ir.Nest]) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
+    """Return the smallest extent and number of points at upper walls that contain those of several nests."""
+    extents = [nest.extent for nest in nests]
+    extent = tuple(
+        (max(lo for lo, _ in axis), max(hi for _, hi in axis)) for axis in zip(*extents, strict=True)
+    )
+    return extent, tuple(map(max, zip(*(nest.top for nest in nests), strict=True)))
+
+
 def compacted(kernel: Kernel) -> Kernel:
     """Return a kernel without unused values."""
     new_numbers: dict[int, int] = {}

@@ -209,7 +209,8 @@ class Nest(Statement):
 
     `cell` is the global index of a single cell to compute; None for all cells. `planes_ahead` is the number
     of planes by which the nest is ahead of the results, if nests run plane by plane. If `whole_vectors` is
-    True, the row length is rounded up to whole vectors.
+    True, the row length is rounded up to whole vectors. `kernel` is the number of the device kernel that
+    computes the nest; the nests of one kernel may run in any order.
     """
 
     body: Body
@@ -218,6 +219,7 @@ class Nest(Statement):
     cell: Offset | None = None
     planes_ahead: int | None = None
     whole_vectors: bool = False
+    kernel: int | None = None
 
 
 class Axis(Statement):

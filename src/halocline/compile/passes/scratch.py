@@ -23,8 +23,9 @@ def stage_uses(kernel: Kernel) -> tuple[list[ir.StageUse], list[ir.Slot]]:
     """Return the stages of a kernel in the order of their stores, and the slots that they share.
 
     A stage uses the free slot that must grow least, or a new slot. Nests run through a patch one after the
-    other. A stage therefore cannot share a slot with a stage that its nest reads. A ring of several planes
-    has a separate slot, since it is always in use while nests run plane by plane.
+    other. A stage therefore cannot share a slot with a stage that its nest reads. Nests of a device kernel
+    may run in any order, so that a stage cannot share a slot with a stage that any of them reads. A ring of
+    several planes has a separate slot, since it is always in use while nests run plane by plane.
     """
     nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
     last: dict[str, int] = {}
@@ -33,7 +34,8 @@ def stage_uses(kernel: Kernel) -> tuple[list[ir.StageUse], list[ir.Slot]]:
         last.update((array, number) for array, _ in kernel.loads(ir.roots(nest.body)))
     uses: list[ir.StageUse] = []
     slots: list[ir.Slot] = []
-    free_after: list[int] = []  # last nest that needs the content of each slot
+    times = [number if nest.kernel is None else nest.kernel for number, nest in enumerate(nests)]
+    free_after: list[int] = []  # time of the last nest that needs the content of each slot
     for number, nest in enumerate(nests):
         for s in nest.body:
             if not isinstance(s, ir.Store) or s.array not in ring:
@@ -42,14 +44,14 @@ def stage_uses(kernel: Kernel) -> tuple[list[ir.StageUse], list[ir.Slot]]:
             use = ir.StageUse(s.array, item, nest.extent, nest.top, number, until, ring[s.array])
             # one precision per slot: in C++, double and float values may not share memory
             compatible = [n for n, slot in enumerate(slots) if (slot.item, slot.planes) == (item, use.planes)]
-            free = [n for n in compatible if free_after[n] < number and use.planes < 2]
+            free = [n for n in compatible if free_after[n] < times[number] and use.planes < 2]
             if free:
                 chosen = min(free, key=lambda n: _size(_grown(slots[n], use)) - _size(slots[n]))
-                slots[chosen], free_after[chosen] = _grown(slots[chosen], use), until
+                slots[chosen], free_after[chosen] = _grown(slots[chosen], use), times[until]
             else:
                 chosen = len(slots)
                 slots.append(ir.Slot(chosen, item, use.extra, use.planes))
-                free_after.append(until)
+                free_after.append(times[until])
             uses.append(replace(use, slot=chosen))
     return uses, slots
 

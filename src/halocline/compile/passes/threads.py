@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import Array, Kernel, Table, padded, renumbered
+from halocline.compile.ir.kernel import Array, Kernel, Table, padded, substituted_in
 from halocline.compile.passes.invariants import required_registers
 from halocline.compile.passes.order import REGISTER
 from halocline.compile.strategy import (
@@ -28,7 +28,7 @@ AHEAD = (2, 1)
 
 
 def threads(kernel: Kernel, splits: Splits, reads: str, shared: int) -> Kernel:
-    """Distribute the only nest of a kernel over threads.
+    """Distribute the nests of a kernel over threads.
 
     Parameters
     ----------
@@ -39,20 +39,33 @@ def threads(kernel: Kernel, splits: Splits, reads: str, shared: int) -> Kernel:
     shared : int
         Shared memory of a thread block in bytes.
     """
-    (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
-    reductions = [s for s in ir.flat(nest.body) if isinstance(s, ir.Reduce)]
+    nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
+    reductions = _distinct([s for s in ir.flat(nests) if isinstance(s, ir.Reduce)])
     free_bytes = shared - bool(reductions) * REDUCING_BYTES
+    body: ir.Body = tuple(ir.ResetPartial(n, s.kind) for n, s in enumerate(reductions))
+    for statement in kernel.body:
+        if isinstance(statement, ir.Nest):
+            kernel, statements = _in_blocks(kernel, statement, splits, reads, free_bytes)
+            body += statements
+        else:
+            body += (statement,)
+    finish = (ir.ReduceBlock(tuple(s.kind for s in reductions)),) if reductions else ()
+    return replace(kernel, body=(*body, *finish))
+
+
+def _in_blocks(
+    kernel: Kernel, nest: ir.Nest, splits: Splits, reads: str, free_bytes: int
+) -> tuple[Kernel, ir.Body]:
+    """Distribute a nest over threads; return the kernel with new arrays and values, and the statements."""
     written = {s.array for s in ir.flat(nest.body) if isinstance(s, ir.STORES)}
     used_arrays = written | {name for name, _ in kernel.loads(ir.roots(nest.body))}
-    neighbours = _NeighbourStorage(kernel, nest, splits, reads, free_bytes)
-    kernel = neighbours.kernel()
-    (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
-    before = tuple(s for s in kernel.body if s is not nest)
-    axis = streaming_axis(splits)
-    outside, inside = lets(kernel, nest)
     addresses: ir.Body = tuple(
         ir.CellAddress(a.name, a.name in written) for a in kernel.arrays if a.name in used_arrays
     )
+    neighbours = _NeighbourStorage(kernel, nest, splits, reads, free_bytes)
+    kernel, nest = neighbours.with_loads()
+    axis = streaming_axis(splits)
+    outside, inside = lets(kernel, nest)
     cells: ir.Body = (
         *addresses,
         *(ir.LoadQueueEnd(name) for name in neighbours.queues),
@@ -78,10 +91,7 @@ def threads(kernel: Kernel, splits: Splits, reads: str, shared: int) -> Kernel:
     for axis in (2, 1, 0):
         in_grid = axis >= 3 - kernel.ndim
         body = (ir.Axis((axis,), "block", 0 if in_grid else 1, body),)
-    resets = tuple(ir.ResetPartial(n, s.kind) for n, s in enumerate(_distinct(reductions)))
-    finish = (ir.ReduceBlock(tuple(s.kind for s in _distinct(reductions))),) if reductions else ()
-    tiles = tuple(ir.DeclareShared(name) for name in neighbours.tiles)
-    return replace(kernel, body=(*before, *resets, *tiles, replace(nest, body=body), *finish))
+    return kernel, (*map(ir.DeclareShared, neighbours.tiles), replace(nest, body=body))
 
 
 def _in_threads(splits: Splits, body: ir.Body) -> ir.Body:
@@ -126,6 +136,8 @@ class _NeighbourStorage:
         self.tiles: dict[str, Array] = {}
         self.ahead = 0
         self.axis = streaming_axis(self.splits)
+        # in the names of queues, since each nest of a kernel has queues of its own
+        self.queue_count = sum(array.kind == "queue" for array in self.source.arrays)
         self.rows, self.lanes = cells_at_once(self.splits, 1), cells_at_once(self.splits, 2)
         if self.axis is not None and self.reads != "direct":
             self._choose(self.axis)
@@ -195,27 +207,23 @@ class _NeighbourStorage:
         return row if is_inside else None
 
     def _queue(self, name: str, row: int) -> str:
-        return f"{name}:queue{row or ''}"
+        return f"{name}:queue{row + self.queue_count or ''}"
 
-    def kernel(self) -> Kernel:
-        """Return the kernel with loads from queues and tiles."""
+    def with_loads(self) -> tuple[Kernel, ir.Nest]:
+        """Return the kernel and the nest with loads from queues and tiles."""
         source = self.source
-        new_arrays = self.queues | self.tiles
-        table = Table(source.grid, (*source.arrays, *new_arrays.values()))
-        new_numbers: dict[int, int] = {}
-        for number in source.below(ir.roots(source.body)):
+        arrays = (*source.arrays, *self.queues.values(), *self.tiles.values())
+        table = Table(source.grid, arrays, source.values)
+        loads: dict[int, int] = {}
+        for number in source.below(ir.roots(self.nest.body)):
             value = source.values[number]
             if value.op == "load":
                 name, offset = value.attribute
-                new_numbers[number] = table.copy(
-                    replace(value, attribute=(self._array_of_load(name, offset), offset)), ()
-                )
-            else:
-                new_numbers[number] = table.copy(value, tuple(new_numbers[arg] for arg in value.args))
-        arrays = (*source.arrays, *new_arrays.values())
-        return replace(
-            source, arrays=arrays, values=tuple(table.values), body=renumbered(source.body, new_numbers)
-        )
+                place = self._array_of_load(name, offset)
+                if place != name:
+                    loads[number] = table.add("load", (), (place, offset), value.dtype, value.depth)
+        nest = replace(self.nest, body=substituted_in(table, self.nest.body, loads))
+        return replace(source, arrays=arrays, values=tuple(table.values)), nest
 
     def _array_of_load(self, name: str, grid_offset: ir.Offset) -> str:
         """Return the name of the array that a load reads."""

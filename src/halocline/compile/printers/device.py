@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import prod
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import Array, Kernel, Value, padded, padded_extent
+from halocline.compile.ir.kernel import Array, Kernel, Value, joint_extent, padded, padded_extent
 from halocline.compile.printers.spelling import (
     C_TYPES,
     DEVICE,
@@ -128,17 +127,37 @@ class _Printer(KernelPrinter):
     slots: list[int] = field(default_factory=list)  # reductions in the order of their partial results
     vectors: dict[tuple[str, ir.Offset], str] = field(default_factory=dict)  # loaded vectors in scope
     block_threads: int = 0  # threads of a block of fixed shape
+    lanes_read: dict[tuple[str, ir.Offset], set[int]] = field(default_factory=dict)  # see `lanes_of`
+    missing: tuple[tuple[int, int, int], ...] = ((0, 0, 0),) * 3  # see `missing_cells`
 
     def print_nest(self, statement: ir.Nest) -> None:
         self.names_in_use = set()
         self.nest, self.extent = statement, padded_extent(statement.extent, self.kernel.ndim)
+        nests = [s for s in self.kernel.body if isinstance(s, ir.Nest)]
         loops = [s for s in ir.flat(statement.body) if isinstance(s, ir.Axis)]
         self.streaming_axis = next((s.axes[0] for s in loops if s.kind == "stream"), None)
         self.steps = {axis: s.step for s in loops if s.kind == "thread" for axis in s.axes}
-        if any(len(loop.axes) > 1 for loop in loops):
+        self.lanes_read = self.lanes_of(statement)
+        is_tile = any(len(loop.axes) > 1 for loop in loops)
+        self.missing = ((0, 0, 0),) * 3 if is_tile else self.missing_cells(nests)
+        if len(nests) > 1:
             self.block("", statement.body)
         else:
             self.body(statement.body)
+
+    def missing_cells(self, nests: Sequence[ir.Nest]) -> tuple[tuple[int, int, int], ...]:
+        """Return the cells of a launch that the current nest does not compute, along three axes.
+
+        These are the cells below it, above it, and, in addition, at an upper wall.
+        """
+        ndim = self.kernel.ndim
+        extent, top = joint_extent(nests)
+        sides = zip(padded_extent(extent, ndim), padded(top, ndim), strict=True)
+        own = zip(self.extent, padded(self.nest.top, ndim), strict=True)
+        return tuple(
+            (lower - lo, upper - hi, at_wall - t)
+            for ((lower, upper), at_wall), ((lo, hi), t) in zip(sides, own, strict=True)
+        )
 
     # --- threads and 2.5D streaming ---
 
@@ -152,12 +171,14 @@ class _Printer(KernelPrinter):
                 self.print_thread_axis(statement)
             case _:
                 v = VARIABLES[statement.axes[0]]
+                if any(step > 1 for step in self.steps.values()):
+                    self.out.add("HC_UNROLL(1)")  # several cells at once are enough work
                 self.block(f"for (hc_int64 {v} = {v}_begin; {v} < {v}_end; ++{v})", statement.body)
 
     def print_block_axis(self, statement: ir.Axis) -> None:
         """Print the first cell of a thread block along an axis, and the end of its cells."""
         (axis,), out = statement.axes, self.out
-        v, first = VARIABLES[axis], f"f.lo[{axis}]"
+        v, first = VARIABLES[axis], self.begin(axis)
         cells = statement.step or f"f.block_cells[{axis}]"
         if axis == 2 and self.steps.get(axis, 1) > 1:
             first = f"({first} & -{self.steps[axis]})"  # vectors are aligned
@@ -291,7 +312,7 @@ class _Printer(KernelPrinter):
         (_, last), (below, above), (before, behind) = array.layers
         vectors, lanes = row // array.length, f" * {array.length}" if array.length > 1 else ""
         index = [*VARIABLES[:2], "cell"]
-        conditions = [f"cell < end + {behind}"]
+        conditions = [f"cell < {self.end(2)} + {behind}"]
         with out.block():
             out.add(f"hc_int64 plane = {first};")
             end = f"hc_min_index({first} + {count}, {self.streamed}_end + {last})"
@@ -303,7 +324,7 @@ class _Printer(KernelPrinter):
                 if self.streaming_axis == 0:
                     index[1] = "row"
                     out.add(f"const hc_int64 row = j_begin - {below} + n / {vectors};")
-                    conditions.append(f"row < f.hi[1] + {above}")
+                    conditions.append(f"row < {self.end(1)} + {above}")
                 out.add(f"const hc_int64 cell = k_begin - {before} + n % {vectors}{lanes};")
                 index[VARIABLES.index(self.streamed)] = "plane"
                 place = f"{index[0]} * {name}_layout.s0 + {index[1]} * {name}_layout.s1 + {index[2]}"
@@ -370,7 +391,7 @@ class _Printer(KernelPrinter):
         ]
         if self.steps.get(2, 1) > 1:
             first, last = offset[2], offset[2] + cells - 1
-            conditions.append(f"k + {first} >= f.lo[2]" if first else "k >= f.lo[2]")
+            conditions.append(f"k + {first} >= {self.begin(2)}" if first else f"k >= {self.begin(2)}")
             if last:
                 conditions.append(f"k + {last} < {self.end(2)}")
         return " && ".join(conditions) or "1"
@@ -439,23 +460,31 @@ class _Printer(KernelPrinter):
             self.vectors[group] = variable
         return f"{self.vectors[group]}.{LANES[lane]}"
 
-    @cached_property
-    def lanes_read(self) -> dict[tuple[str, ir.Offset], set[int]]:
-        """Elements of each vector that the nest reads, by array and offset of the vector."""
+    def lanes_of(self, nest: ir.Nest) -> dict[tuple[str, ir.Offset], set[int]]:
+        """Return the elements of each vector that a nest reads, by array and offset of the vector."""
         lanes = self.steps.get(2, 1)
         result: dict[tuple[str, ir.Offset], set[int]] = {}
-        for name, grid_offset in self.kernel.loads(ir.roots(self.nest.body)) if lanes > 1 else ():
+        for name, grid_offset in self.kernel.loads(ir.roots(nest.body)) if lanes > 1 else ():
             *place, along = padded(grid_offset, self.kernel.ndim)
             result.setdefault((name, (*place, along - along % lanes)), set()).add(along % lanes)
         return result
 
+    def begin(self, axis: int) -> str:
+        """Return the first cell of the nest along an axis."""
+        below = self.missing[axis][0]
+        return f"(f.lo[{axis}] + {below})" if below else f"f.lo[{axis}]"
+
     def end(self, axis: int) -> str:
-        """Return the end of the box along an axis.
+        """Return the end of the nest along an axis.
 
         If `hc_control.skip` is set, the box is empty along the last axis. The thread block may still stream
         and compute around the box.
         """
-        return "end" if axis == 2 else f"f.hi[{axis}]"
+        _, above, at_wall = self.missing[axis]
+        text = "end" if axis == 2 else f"f.hi[{axis}]"
+        text += f" - {above}" if above else ""
+        text += f" - f.box_top[{axis}]" if at_wall else ""
+        return f"({text})" if above or at_wall else text
 
     def name_of(self, array: Array) -> str:
         if array.kind in ("queue", "field_tile"):

@@ -1,7 +1,8 @@
 """Device target: kernels in the C subset that CUDA and OpenCL share.
 
-A kernel contains one loop nest. If the stages of a sweep fit into shared memory, one kernel contains all
-nests of the sweep. All choices that affect values are the same as for the CPU, so that the bits are equal.
+A kernel contains one loop nest, or several independent ones. If the stages of a sweep fit into shared memory,
+one kernel contains all nests of the sweep. All choices that affect values are the same as for the CPU, so
+that the bits are equal.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 from math import prod
 
 from halocline.compile import strategy as limits
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.kernel import Kernel, joint_extent
 from halocline.compile.ir.pipeline import run
 from halocline.compile.passes.branches import branch_statements
 from halocline.compile.passes.copies import copies
 from halocline.compile.passes.invariants import invariants
+from halocline.compile.passes.merge import merge
 from halocline.compile.passes.order import order
 from halocline.compile.passes.scratch import scratch_declarations
 from halocline.compile.passes.threads import threads
@@ -45,8 +48,8 @@ class Device:
     wraps = False  # a copy kernel wraps all rows at once
 
     def ordered(self, kernel: Kernel) -> Kernel:
-        """Return the kernel unchanged: on devices, nests run one after the other through the whole box."""
-        return kernel
+        """Return a kernel whose independent nests share a device kernel."""
+        return run(kernel, merge)
 
     def sweep(self, kernel: Kernel, names: Names, streamed: frozenset[str]) -> Code:
         """Return the kernels of a sweep.
@@ -68,7 +71,7 @@ class Device:
         """
         strategy = self._thin(layers[0].ndim)
         kernels = [
-            self._nest(replace(layer, name=f"{NAME}_{number}", comment=comment), names, strategy)
+            self._nests(replace(layer, name=f"{NAME}_{number}", comment=comment), names, strategy)
             for number, layer in enumerate(layers)
         ]
         return Code("\n".join(text for text, _ in kernels), tuple(kernel for _, kernel in kernels))
@@ -94,25 +97,27 @@ class Device:
                 separate_count,
             )
         pairs = [
-            self._nest(_of(replace(kernel, name=f"{NAME}_{n}"), [nest], declarations), names, strategy)
-            for n, nest in enumerate(nests[:separate_count])
+            self._nests(_of(replace(kernel, name=f"{NAME}_{n}"), [*together], declarations), names, strategy)
+            for n, (_, together) in enumerate(groupby(nests[:separate_count], lambda nest: nest.kernel))
         ]
         if separate_count < len(nests):
-            kernel = replace(kernel, name=f"{NAME}_{separate_count}")
+            kernel = replace(kernel, name=f"{NAME}_{len(pairs)}")
             pairs.append(self._tile(_of(kernel, nests[separate_count:], declarations), names))
         texts += [text for text, _ in pairs]
         return Code("\n".join(texts), tuple(device_kernel for _, device_kernel in pairs))
 
-    def _nest(self, kernel: Kernel, names: Names, strategy: Strategy) -> tuple[str, DeviceKernel]:
-        (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
-        staged = len(kernel.body) > 1
-        slots = tuple(s.slot for s in nest.body if isinstance(s, ir.Reduce))
-        splits, resident = splits_of(kernel, nest, strategy)
+    def _nests(self, kernel: Kernel, names: Names, strategy: Strategy) -> tuple[str, DeviceKernel]:
+        """Return the text of a kernel whose nests are independent, and its description."""
+        nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
+        staged = len(kernel.body) > len(nests)
+        slots = tuple(s.slot for nest in nests for s in nest.body if isinstance(s, ir.Reduce))
+        splits, resident = splits_of(kernel, nests, strategy)
         rows, lanes = cells_at_once(splits, 1), cells_at_once(splits, 2)
+        shared = self.shared if len(nests) == 1 else 0  # for the tiles of fields
         result = run(
             kernel,
             partial(copies, rows=rows, lanes=lanes),
-            partial(threads, splits=splits, reads=strategy.reads, shared=self.shared),
+            partial(threads, splits=splits, reads=strategy.reads, shared=shared),
             branch_statements,
             order,
         )
@@ -128,12 +133,13 @@ class Device:
         )
         queues = (array.layers for array in result.arrays if array.kind == "queue")
         preloaded_planes = max((upper - lower for layers in queues for lower, upper in layers), default=0)
+        extent, top = joint_extent(nests)
         return text, DeviceKernel(
             kernel.name,
             _numbers(kernel),
-            nest.extent,
-            nest.top,
-            nest.cell,
+            extent,
+            top,
+            nests[0].cell,
             reductions=slots,
             scratch=staged,
             splits=splits,
@@ -182,7 +188,7 @@ def _of(kernel: Kernel, nests: Sequence[ir.Nest], declarations: ir.Body) -> Kern
     stored = {s.array for nest in nests for s in nest.body if isinstance(s, ir.Store)}
     read = {name for name, _ in kernel.loads(ir.roots(nests))}
     scratch = {name for name in stored | read if kernel.array[name].kind == "scratch"}
-    outside = len(nests) == 1 or bool(scratch - stored)
+    outside = len({nest.kernel for nest in nests}) == 1 or bool(scratch - stored)
     read |= {
         kernel.values[n].attribute[0]
         for n in kernel.below(ir.roots(nests))
