@@ -179,7 +179,9 @@ class _Printer(KernelPrinter):
         """Print the first cell of a thread block along an axis, and the end of its cells."""
         (axis,), out = statement.axes, self.out
         v, first = VARIABLES[axis], self.begin(axis)
-        cells = statement.step or f"f.block_cells[{axis}]"
+        cells = str(statement.step or f"f.block_cells[{axis}]")
+        if axis in self.steps and not statement.step:  # fewer registers than with a 64-bit argument
+            cells = f"(hc_block_size({2 - axis}) * {self.steps[axis]})"
         if axis == 2 and self.steps.get(axis, 1) > 1:
             first = f"({first} & -{self.steps[axis]})"  # vectors are aligned
         out.add(f"const hc_int64 {v}_begin = {first} + hc_block({2 - axis}) * {cells};")
