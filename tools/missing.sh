@@ -15,7 +15,8 @@ sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || ec
 fi
 command -v g++ > /dev/null || command -v c++ > /dev/null || echo g++
 command -v cmake > /dev/null || echo cmake
-if [ "$2" = tests ]; then # OpenCL devices without a GPU
+if [ "$2" = tests ]; then # OpenCL devices without a GPU, and a compiler for AMD GPUs
   test -e "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}/pocl.icd" || echo pocl-opencl-icd
   "$python" -c 'import ctypes; ctypes.CDLL("libOpenCL.so.1")' 2> /dev/null || echo ocl-icd-libopencl1
+  command -v clang-19 > /dev/null || echo clang-19
 fi

@@ -1,6 +1,6 @@
 """Headers of device kernels give the host's bits: arithmetic, elementary functions, reductions.
 
-The same text runs on an OpenCL device, and is compiled for CUDA.
+The same text runs on an OpenCL device, and is compiled for CUDA and HIP.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import hip_kernels
 from elementary_functions import (
     DOUBLE,
     DRIVER,
@@ -619,6 +620,16 @@ def test_the_headers_are_valid_cuda(source: str, architecture: str) -> None:
     assert "warning" not in log, log
     if source == "reductions":
         assert re.search(r"for reduce\n[^\n]* 0 bytes stack frame, 0 bytes spill", log), log
+
+
+@pytest.mark.parametrize("architecture", hip_kernels.ARCHITECTURES)
+@pytest.mark.parametrize("source", every_source())
+def test_the_headers_are_valid_hip(source: str, architecture: str) -> None:
+    """The text compiles without other headers and warnings, with the rounding of the host."""
+    code = hip_kernels.compile_hip(every_source()[source], architecture)
+    hip_kernels.check_rounding(code, architecture)
+    if source == "reductions":
+        assert hip_kernels.resources(code)["reduce"].spilled == 0
 
 
 def test_headers_compile_alone_on_the_host(tmp_path: Path) -> None:

@@ -131,6 +131,7 @@ def test_missing_tools_for_tests_are_reported(tmp_path):
         check=True,
     )
     assert "pocl-opencl-icd" in done.stdout.split()
+    assert ("clang-19" in done.stdout.split()) == (shutil.which("clang-19") is None)
 
 
 # -- choice of the MPI -------------------------------------------------------------------------------

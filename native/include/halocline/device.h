@@ -1,10 +1,11 @@
-// Language layer of generated kernels: common names for CUDA C++ and OpenCL C 1.2.
+// Language layer of generated kernels: common names for CUDA C++, HIP and OpenCL C 1.2.
 //
 // The source of a kernel is this header, further headers of this kind and the kernel, concatenated
 // (compile/targets/source.py). The compiler must evaluate + - * / sqrt and conversions as in IEEE 754,
 // without contraction. The options of NVRTC are --fmad=false, --ftz=false, --prec-div=true and
 // --prec-sqrt=true. The options of OpenCL are -cl-std=CL1.2 and -cl-fp32-correctly-rounded-divide-sqrt,
-// without -cl-denorms-are-zero.
+// without -cl-denorms-are-zero. The options of HIP are -ffp-contract=off,
+// -fhip-fp32-correctly-rounded-divide-sqrt and -fno-gpu-flush-denormals-to-zero.
 //
 // Dimension 0 of a launch runs along the contiguous axis of memory, which is axis 2 of a field.
 #pragma once
@@ -39,7 +40,7 @@
 #define HC_CONSTANT __constant
 #define HC_INVARIANT(symbol, place) invariants[place]
 
-// Vectors of adjacent cells of a row. Their types have the same names in both languages.
+// Vectors of adjacent cells of a row. Their types have the same names in all languages.
 #define HC_DOUBLE2(a, b) ((double2)(a, b))
 #define HC_FLOAT2(a, b) ((float2)(a, b))
 #define HC_FLOAT4(a, b, c, d) ((float4)(a, b, c, d))
@@ -58,6 +59,7 @@ HC_FUNCTION double hc_fma(double a, double b, double c) { return fma(a, b, c); }
 HC_FUNCTION float hc_fmaf(float a, float b, float c) { return fma(a, b, c); }
 HC_FUNCTION double hc_sqrt(double x) { return sqrt(x); }
 HC_FUNCTION float hc_sqrtf(float x) { return sqrt(x); }
+HC_FUNCTION double hc_floor(double x) { return floor(x); }
 HC_FUNCTION hc_uint64 hc_multiply_high(hc_uint64 a, hc_uint64 b) { return mul_hi(a, b); }
 HC_FUNCTION int hc_leading_zeros(hc_uint64 bits) { return (int)clz(bits); }
 
@@ -65,6 +67,93 @@ HC_FUNCTION hc_int64 hc_block(int dimension) { return (hc_int64)get_group_id((ui
 HC_FUNCTION hc_int64 hc_blocks(int dimension) { return (hc_int64)get_num_groups((uint)dimension); }
 HC_FUNCTION hc_int64 hc_thread(int dimension) { return (hc_int64)get_local_id((uint)dimension); }
 HC_FUNCTION hc_int64 hc_block_size(int dimension) { return (hc_int64)get_local_size((uint)dimension); }
+
+#else  // CUDA C++ and HIP
+
+#define HC_PRAGMA(words) _Pragma(#words)
+#define HC_UNROLL(times) HC_PRAGMA(unroll times)
+#define HC_GLOBAL
+#define HC_LOCAL
+#define HC_RESTRICT __restrict__
+#define HC_ALIGNED(bytes)
+#define HC_CONSTANT
+#define HC_INVARIANT(symbol, place) symbol[place]
+
+typedef int hc_int32;
+typedef unsigned int hc_uint32;
+typedef long long hc_int64;
+typedef unsigned long long hc_uint64;
+
+#define HC_BY_DIMENSION(x, y, z) (dimension == 0 ? (x) : dimension == 1 ? (y) : (z))
+
+#ifdef __HIP__
+
+// Attributes and built-in functions of Clang, so that the text needs neither headers nor libraries of HIP.
+#if __clang_major__ < 18
+#error "halocline: older compilers do not round square roots correctly; use LLVM 18 or ROCm 6.2, or newer"
+#endif
+#pragma clang fp contract(off)
+
+// Without a bound, the compiler would reserve registers for blocks of 1024 threads. The number of resident
+// blocks is that of NVIDIA's multiprocessors, so the compiler selects it for AMD's compute units.
+#define HC_KERNEL_LAUNCH_BOUNDS(threads, blocks) \
+  extern "C" __attribute__((global, amdgpu_flat_work_group_size(1, threads))) void
+#define HC_KERNEL HC_KERNEL_LAUNCH_BOUNDS(256, 1)
+#define HC_KERNEL_FIXED_BLOCK(x, y, z) \
+  extern "C" __attribute__((global, amdgpu_flat_work_group_size((x) * (y) * (z), (x) * (y) * (z)))) void
+#define HC_SHARED __attribute__((shared))
+#define HC_BARRIER() hc_barrier()
+#define HC_FUNCTION static inline __attribute__((device, always_inline))
+#define HC_RARE static __attribute__((device, noinline))
+#define HC_TABLE static __attribute__((device)) const
+#define HC_INVARIANTS(symbol, count) __attribute__((constant)) double symbol[count];
+#define HC_DOUBLE2(a, b) ((double2){a, b})
+#define HC_FLOAT2(a, b) ((float2){a, b})
+#define HC_FLOAT4(a, b, c, d) ((float4){a, b, c, d})
+#define HC_ALIGNED_VECTORS __attribute__((aligned(16)))
+
+typedef double double2 __attribute__((ext_vector_type(2)));
+typedef float float2 __attribute__((ext_vector_type(2)));
+typedef float float4 __attribute__((ext_vector_type(4)));
+
+HC_FUNCTION void hc_barrier(void) {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+
+HC_FUNCTION hc_uint64 hc_bits(double x) { return __builtin_bit_cast(hc_uint64, x); }
+HC_FUNCTION double hc_from_bits(hc_uint64 bits) { return __builtin_bit_cast(double, bits); }
+HC_FUNCTION hc_uint32 hc_bitsf(float x) { return __builtin_bit_cast(hc_uint32, x); }
+HC_FUNCTION float hc_from_bitsf(hc_uint32 bits) { return __builtin_bit_cast(float, bits); }
+HC_FUNCTION double hc_fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+HC_FUNCTION float hc_fmaf(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+HC_FUNCTION double hc_sqrt(double x) { return __builtin_sqrt(x); }
+HC_FUNCTION float hc_sqrtf(float x) { return __builtin_sqrtf(x); }
+HC_FUNCTION double hc_floor(double x) { return __builtin_floor(x); }
+HC_FUNCTION hc_uint64 hc_multiply_high(hc_uint64 a, hc_uint64 b) {
+  return (hc_uint64)((unsigned __int128)a * b >> 64);
+}
+HC_FUNCTION int hc_leading_zeros(hc_uint64 bits) { return __builtin_clzll(bits); }
+
+HC_FUNCTION hc_int64 hc_block(int dimension) {
+  return HC_BY_DIMENSION(__builtin_amdgcn_workgroup_id_x(), __builtin_amdgcn_workgroup_id_y(),
+                         __builtin_amdgcn_workgroup_id_z());
+}
+HC_FUNCTION hc_int64 hc_thread(int dimension) {
+  return HC_BY_DIMENSION(__builtin_amdgcn_workitem_id_x(), __builtin_amdgcn_workitem_id_y(),
+                         __builtin_amdgcn_workitem_id_z());
+}
+HC_FUNCTION hc_int64 hc_block_size(int dimension) {
+  return HC_BY_DIMENSION(__builtin_amdgcn_workgroup_size_x(), __builtin_amdgcn_workgroup_size_y(),
+                         __builtin_amdgcn_workgroup_size_z());
+}
+// A grid has the size of all its threads. HIP launches whole thread blocks only.
+HC_FUNCTION hc_int64 hc_blocks(int dimension) {
+  return HC_BY_DIMENSION(__builtin_amdgcn_grid_size_x(), __builtin_amdgcn_grid_size_y(),
+                         __builtin_amdgcn_grid_size_z()) /
+         (hc_uint32)hc_block_size(dimension);
+}
 
 #else
 
@@ -75,29 +164,16 @@ HC_FUNCTION hc_int64 hc_block_size(int dimension) { return (hc_int64)get_local_s
 #define HC_KERNEL extern "C" __global__ void
 #define HC_KERNEL_FIXED_BLOCK(x, y, z) extern "C" __global__ void __launch_bounds__((x) * (y) * (z))
 #define HC_KERNEL_LAUNCH_BOUNDS(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
-#define HC_PRAGMA(words) _Pragma(#words)
-#define HC_UNROLL(times) HC_PRAGMA(unroll times)
-#define HC_GLOBAL
-#define HC_LOCAL
 #define HC_SHARED __shared__
-#define HC_RESTRICT __restrict__
 #define HC_BARRIER() __syncthreads()
 #define HC_FUNCTION static __device__ __forceinline__
 #define HC_RARE static __device__ __noinline__
 #define HC_TABLE static __device__ const
-#define HC_ALIGNED(bytes)
 #define HC_INVARIANTS(symbol, count) __constant__ double symbol[count];
-#define HC_CONSTANT
-#define HC_INVARIANT(symbol, place) symbol[place]
 #define HC_DOUBLE2(a, b) make_double2(a, b)
 #define HC_FLOAT2(a, b) make_float2(a, b)
 #define HC_FLOAT4(a, b, c, d) make_float4(a, b, c, d)
 #define HC_ALIGNED_VECTORS __align__(16)
-
-typedef int hc_int32;
-typedef unsigned int hc_uint32;
-typedef long long hc_int64;
-typedef unsigned long long hc_uint64;
 
 HC_FUNCTION hc_uint64 hc_bits(double x) { return (hc_uint64)__double_as_longlong(x); }
 HC_FUNCTION double hc_from_bits(hc_uint64 bits) { return __longlong_as_double((hc_int64)bits); }
@@ -107,22 +183,20 @@ HC_FUNCTION double hc_fma(double a, double b, double c) { return __fma_rn(a, b, 
 HC_FUNCTION float hc_fmaf(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 HC_FUNCTION double hc_sqrt(double x) { return __dsqrt_rn(x); }
 HC_FUNCTION float hc_sqrtf(float x) { return __fsqrt_rn(x); }
+HC_FUNCTION double hc_floor(double x) { return floor(x); }
 HC_FUNCTION hc_uint64 hc_multiply_high(hc_uint64 a, hc_uint64 b) { return __umul64hi(a, b); }
 HC_FUNCTION int hc_leading_zeros(hc_uint64 bits) { return __clzll((hc_int64)bits); }
 
-HC_FUNCTION hc_int64 hc_block(int dimension) {
-  return dimension == 0 ? blockIdx.x : dimension == 1 ? blockIdx.y : blockIdx.z;
-}
-HC_FUNCTION hc_int64 hc_blocks(int dimension) {
-  return dimension == 0 ? gridDim.x : dimension == 1 ? gridDim.y : gridDim.z;
-}
+HC_FUNCTION hc_int64 hc_block(int dimension) { return HC_BY_DIMENSION(blockIdx.x, blockIdx.y, blockIdx.z); }
+HC_FUNCTION hc_int64 hc_blocks(int dimension) { return HC_BY_DIMENSION(gridDim.x, gridDim.y, gridDim.z); }
 HC_FUNCTION hc_int64 hc_thread(int dimension) {
-  return dimension == 0 ? threadIdx.x : dimension == 1 ? threadIdx.y : threadIdx.z;
+  return HC_BY_DIMENSION(threadIdx.x, threadIdx.y, threadIdx.z);
 }
 HC_FUNCTION hc_int64 hc_block_size(int dimension) {
-  return dimension == 0 ? blockDim.x : dimension == 1 ? blockDim.y : blockDim.z;
+  return HC_BY_DIMENSION(blockDim.x, blockDim.y, blockDim.z);
 }
 
+#endif  // HIP
 #endif
 
 // Copies from global to shared memory. A thread begins copies, ends a group of them, and waits until at most
@@ -155,7 +229,7 @@ HC_FUNCTION hc_int64 hc_max_index(hc_int64 a, hc_int64 b) { return a > b ? a : b
 // Return the index of cell `index` on a periodic axis of `count` cells, with the same bits as in rows.hpp.
 HC_FUNCTION double hc_around(hc_int64 index, hc_int64 count) {
   double i = (double)(hc_int32)index, n = (double)(hc_int32)count;
-  return i - n * floor(i / n);
+  return i - n * hc_floor(i / n);
 }
 
 // Return the number of elements in a row of scratch memory: whole lines of 64 bytes, as in rows.hpp.

@@ -1,4 +1,4 @@
-"""Source of device kernels: one text for CUDA C++ and OpenCL C 1.2, without includes."""
+"""Source of device kernels: one text for CUDA C++, HIP and OpenCL C 1.2, without includes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,15 @@ from halocline.compile.ir.kernel import Kernel
 from halocline.compile.printers.spelling import DEVICE, Names, Text, scalar_values, set_scalars
 from halocline.compile.targets.cpu import include_folder
 
-# Without this option, a compiler may round differently from the host.
+# Without these options, a compiler may round differently from the host. The options of CUDA are those of
+# NVRTC (compile/nvrtc.py). Tests compile the source as HIP for AMD GPUs; no part of Halocline runs this code.
 OPENCL_OPTIONS = ("-cl-fp32-correctly-rounded-divide-sqrt",)
+HIP_OPTIONS = (
+    "-std=c++17",
+    "-ffp-contract=off",
+    "-fhip-fp32-correctly-rounded-divide-sqrt",
+    "-fno-gpu-flush-denormals-to-zero",
+)
 
 # Headers in the order of their dependence, with the headers that each requires. The source begins with the
 # first header, and contains the other headers if they are requested or required.

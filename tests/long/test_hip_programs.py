@@ -1,0 +1,16 @@
+"""Clang compiles the kernels of every program as HIP for AMD GPUs. No test runs this code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hip_kernels import ARCHITECTURES, check
+from nvrtc_kernels import LITERALS, PROGRAMS
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_program_compiles_for_amd_gpus(name: str, architecture: str, record_property: Any) -> None:
+    check(name, ["default", LITERALS, "planes"], architecture, record_property)
