@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -20,6 +21,7 @@ from halocline.run.host.machine import this_machine
 
 ELSEWHERE = RESULTS.parents[1] / "out" / "gpu-bench"  # records with other sizes than those of a result
 MEBIBYTE = 2**20
+PLACES = {"peer_python"}  # options that do not change what a benchmark measures
 COPIES, PASSES = 0.02, 0.2  # seconds of passes that are timed together
 
 
@@ -42,6 +44,7 @@ def arguments(description: str, **defaults: Any) -> argparse.Namespace:
             )
     options = parser.parse_args()
     sizes = {**defaults, "copy": parser.get_default("copy")}
+    sizes = {name: value for name, value in sizes.items() if name not in PLACES}
     options.full = all(getattr(options, name) == value for name, value in sizes.items())
     try:
         choice = DeviceChoice.parse(options.device)
@@ -115,10 +118,27 @@ def fastest_copies(device: Any, mebibytes: int) -> Copies:
     return Copies(device, size, best[1])
 
 
-def against_copies(sim: Any, copies: Copies, least: int, repeats: int) -> dict[str, Any]:
+def against_copies(
+    sim: Any,
+    copies: Copies,
+    least: int,
+    repeats: int,
+    peers: Mapping[str, Callable[[int], float]] | None = None,
+) -> dict[str, Any]:
     """Return the seconds of a pass of a simulation, and its share of the bound, measured in turn with copies.
 
     At least `least` passes are timed together.
+
+    Parameters
+    ----------
+    peers : mapping of str to function, optional
+        Other programs of the same problem. Each function takes a number of passes, and returns the seconds of
+        one pass. They are measured in the same turns.
+
+    Returns
+    -------
+    dict
+        If there are peers, the item "peers" has their times, and the ratios to the time of Halocline.
     """
     sim.run(steps=least)
     passes = max(least, round(PASSES / (sim.run(steps=least).loop_seconds / least)))
@@ -126,14 +146,26 @@ def against_copies(sim: Any, copies: Copies, least: int, repeats: int) -> dict[s
     def run() -> float:
         return float(sim.run(steps=passes).loop_seconds) / passes
 
-    times = in_turn({"pass": run, "copy": copies}, repeats)
+    competitors: dict[str, Callable[[], float]] = {"pass": run, "copy": copies}
+    for name, peer in (peers or {}).items():
+        competitors[f"peer {name}"] = partial(peer, passes)
+    times = in_turn(competitors, repeats)
     times["bound"] = [sim.bytes_per_step * copy_seconds for copy_seconds in times["copy"]]
-    return {
+    row: dict[str, Any] = {
         "passes": passes,
         "ms": 1e3 * median(times["pass"]),
         "copy_gigabytes_per_second": 1e-9 / median(times["copy"]),
         "share_of_bound": 1 / ratio(times, "bound", "pass"),
     }
+    if peers is not None:
+        row["peers"] = {
+            name: {
+                "ms": 1e3 * median(times[f"peer {name}"]),
+                "ratio": ratio(times, "pass", f"peer {name}"),
+            }
+            for name in peers
+        }
+    return row
 
 
 def copy_rate(rows: Sequence[Mapping[str, Any]]) -> float:
@@ -141,7 +173,9 @@ def copy_rate(rows: Sequence[Mapping[str, Any]]) -> float:
     return 1e9 * median([row["copy_gigabytes_per_second"] for row in rows])
 
 
-def keep(options: argparse.Namespace, name: str, rows: list[dict[str, Any]], copies: float | None) -> None:
+def keep(
+    options: argparse.Namespace, name: str, rows: list[dict[str, Any]], copies: float | None, **facts: Any
+) -> None:
     """Write a record with the devices, their drivers and the bound, if a record is requested.
 
     Without a file name, the record is written to the results if the sizes are those of a result. Otherwise
@@ -151,6 +185,8 @@ def keep(options: argparse.Namespace, name: str, rows: list[dict[str, Any]], cop
     ----------
     copies : float or None
         Rate of copies within a device in bytes per second. Shares of a bound refer to this rate.
+    **facts
+        More items of the record.
     """
     if options.json is None:
         return
@@ -162,7 +198,7 @@ def keep(options: argparse.Namespace, name: str, rows: list[dict[str, Any]], cop
         if options.full is False:
             print(f"record: {file.relative_to(RESULTS.parents[1])}, since sizes are others than a result has")
             options.full = None  # once
-    facts = [
+    devices = [
         {n: getattr(device, n) for n in ("interface", "index", "name", "driver", "architecture", "memory")}
         for device in options.devices
     ]
@@ -171,6 +207,7 @@ def keep(options: argparse.Namespace, name: str, rows: list[dict[str, Any]], cop
         rows,
         commit=options.commit or this_machine().commit,
         date=datetime.now(UTC).strftime("%Y-%m-%d"),
-        devices=facts,
+        devices=devices,
         copy_bytes_per_second=copies,
+        **facts,
     )

@@ -29,6 +29,8 @@ MEANINGS = {  # help texts of options
     "methods": "transfer methods, separated by commas",
     "n": "cells or points along each axis (of a subdomain, in exchanges)",
     "orders": "orders of differences, separated by commas",
+    "peer_python": "Python with Triton, CuPy, torch and JAX; without a name this Python",
+    "peers": "programs that are measured too: all, none, or names separated by commas",
     "programs": "names of programs, separated by commas",
     "passes": "of one measurement, at least",
     "radius": "layers of halo",
