@@ -17,6 +17,7 @@ from halocline.lang.trace import tracing
 from halocline.plan import launches
 from halocline.run.devices.devices import compile_for
 from halocline.run.engine import prepare, prepared
+from kernels_of_devices import use_splits
 from many_fields import sum_of_fields
 from many_invariants import weighted_steps
 from runs_on_devices import BOTH, check_equal_bits
@@ -105,6 +106,24 @@ def test_literal_strides_of_scratch_memory_do_not_change_bits(
     assert check_equal_bits(problem, "float64", WAYS) == len(WAYS)
     if problem.__name__ == "fluxes":  # the others have no stages
         assert any("#define HC_EXTENT_2" in s and "HC_GLOBAL char *scratch" in s for s in sources)
+
+
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "problem",
+    [
+        p if p.__name__ == "gray_scott" else pytest.param(p, marks=pytest.mark.long)
+        for p in bitwise_programs.PROBLEMS
+    ],
+    ids=lambda problem: problem.__name__,
+)
+def test_several_cells_per_thread_do_not_change_bits(
+    problem: bitwise_programs.Problem, dtype: str, opencl: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for splits in (("direct", 3, 2), ("queue", 2, 4), ("planes", 2, 2)):
+        with monkeypatch.context() as changes:
+            use_splits(changes, *splits)
+            assert check_equal_bits(problem, dtype, WAYS[:2]) == 2, splits
 
 
 @pytest.mark.parametrize("subdomains", [1, 2])

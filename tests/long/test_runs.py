@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 import bitwise_programs as bitwise
 import random_blocks as holes
 import random_programs as programs
+from halocline.compile.strategy import READS
 from halocline.plan import launches
 from halocline.run.ranks.mpi import world
+from kernels_of_devices import use_splits
 from runs_on_devices import BOTH, check_equal_bits, random_holes, same_bits
 
 pytestmark = pytest.mark.usefixtures("opencl")
@@ -44,13 +46,26 @@ def test_every_layout_on_devices_gives_the_bits_of_the_cpu(problem: bitwise.Prob
 
 
 @settings(max_examples=100, **programs.ANY_SPEED)
-@given(programs.recipes(), programs.shapes_to_cut, st.none() | st.integers(3, 9), st.booleans())
+@given(
+    programs.recipes(),
+    programs.shapes_to_cut,
+    st.none() | st.integers(3, 9),
+    st.booleans(),
+    st.none() | st.tuples(st.sampled_from(READS), st.integers(1, 3), st.sampled_from([1, 2])),
+)
 def test_many_random_programs_have_the_bits_of_the_cpu(
-    recipe: programs.Recipe, shape: tuple[int, ...], patch: int | None, literal: bool
+    recipe: programs.Recipe,
+    shape: tuple[int, ...],
+    patch: int | None,
+    literal: bool,
+    splits: tuple[str, int, int] | None,
 ) -> None:
+    """Subdomains, patches, literal layouts and several cells per thread change no bit."""
     ways = [{"device": BOTH, "patch": patch}, {"device": "opencl:0", "overlap": False}]
     with pytest.MonkeyPatch.context() as changes:
         changes.setattr(launches, "LITERAL_CELLS", 1 if literal else launches.LITERAL_CELLS)
+        if splits is not None:
+            use_splits(changes, *splits)
         same_bits(recipe, shape, [*ways, {"device": BOTH, "subdomains_per_rank": 2}])
 
 

@@ -84,7 +84,7 @@ _OWN = re.compile(
     r"|index\d+(_[mp]\d+)?|layer|free_scratch|large_angle|around"
     r"|.*_(next|s0|s1|to|base|origin|at(_(0|[mp]\d+))*)"
     # names in kernels for devices
-    r"|partial\d*|lo[0-2]|n[0-2]?|tile_(lo|hi)[0-2]|.*_(begin|end|data|layout|argument|cell|tile|queue_(0|[mp]\d+))"
+    r"|partial\d*|lo[0-2]|n[0-2]?|tile_(lo|hi)[0-2]|.*_(begin|end|data|layout|argument|cell|tile|plane|newest|queue\d*_(0|[mp]\d+))"
 )
 
 _RESERVED = frozenset(
@@ -99,7 +99,7 @@ _RESERVED = frozenset(
     typename union unsigned using virtual void volatile wchar_t while xor xor_eq
     cell control end ends f invariants kinds lanes loop notes partials row scalars scratch shared why
     complex constant event_t global half imaginary kernel local pipe read_only read_write restrict
-    sampler_t uniform vec_step write_only
+    sampler_t uniform vec_step write_only double2 float2 float4
     """.split()  # noqa: SIM905
 )
 
