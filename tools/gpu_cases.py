@@ -26,6 +26,7 @@ from halocline.plan.devices import DeviceChoice
 from halocline.plan.trace import OVERLAPPING, TraceEvent
 from halocline.problems.files import case_names
 from halocline.problems.problem import Problem
+from halocline.run.devices.checked import VARIABLE, mark_checked
 from halocline.run.devices.devices import compile_for
 from halocline.run.domain.domain import Domain
 from halocline.run.ranks.launch import environment, mpiexec
@@ -206,6 +207,27 @@ def strategies(options: argparse.Namespace) -> Iterator[Row]:
             )
 
 
+def copies(options: argparse.Namespace) -> Iterator[Row]:
+    """Compare the bits of kernels with asynchronous copies, also on devices that have not been checked."""
+    os.environ[VARIABLE] = "1"
+    for order in (2, 6):
+        for dtype in ("float64", "float32"):
+            yield compared(
+                f"heat 3D order {order}, {dtype}",
+                lambda order=order, dtype=dtype: tuple(
+                    heat((40, 37, 150), order, dtype, hc.Euler(), **where)
+                    for where in ({"device": "cpu"}, {"device": options.device, "kernels": "planes"})
+                ),
+            )
+
+
+def checked(options: argparse.Namespace) -> Iterator[Row]:
+    """Record that all checks of a device have passed."""
+    device = chosen(options.device)[0]
+    mark_checked(device)
+    yield "all", "passed", f"{device.name}, driver {device.driver}"
+
+
 def graphs(options: argparse.Namespace) -> Iterator[Row]:
     """Check that steps on one device are launched as graphs."""
     name, device = "steps in graphs", chosen(options.device)[0]
@@ -356,6 +378,8 @@ CASES = {
             kernels,
             physics,
             strategies,
+            copies,
+            checked,
             reductions,
             memory,
             ranks,

@@ -3,9 +3,10 @@
 The tool finds or creates a Python with Halocline (tools/gpu_python.py), and runs all checks of a device
 (tools/gpu_cases.py). Kernels, cases and examples must have the bits of the processor. Other checks concern
 kernel strategies, ranks on one device by each transfer method, graphs, traces, and halos between devices. The
-last ones are sums, errors, NVIDIA's compute-sanitizer, and registers of kernels. The tool needs no network,
-ends within --limit seconds, and prints the checks that passed, failed, or are missing on this machine. The
-exit status is 1 if a check failed.
+last ones are sums, errors, NVIDIA's compute-sanitizer, and registers of kernels. If no check fails, a file in
+the cache of Halocline records this, and later runs use asynchronous copies on this device. The tool needs no
+network, ends within --limit seconds, and prints the checks that passed, failed, or are missing on this
+machine. The exit status is 1 if a check failed.
 """
 
 from __future__ import annotations
@@ -119,6 +120,7 @@ class Check:
                 ("bits", pool.submit(self.case, "bits", "kernels", limit=COMPILING)),
                 *(("physics", pool.submit(self.physics, f"{n}/{shares}")) for n in range(shares)),
                 ("strategies", pool.submit(self.case, "strategies", "strategies", limit=COMPILING)),
+                ("copies", pool.submit(self.case, "copies", "copies", limit=COMPILING)),
                 ("ranks", pool.submit(self.ranks)),
                 ("sums", pool.submit(self.case, "sums", "reductions")),
                 ("errors", pool.submit(self.case, "errors", "memory")),
@@ -315,10 +317,14 @@ def main() -> int:
         rows.append(Row("machine", "build", "failed", str(error), time.monotonic() - start_time))
     print(rows[0] if rows[0].outcome == "passed" else f"{SIGNS['failed']} build: {rows[0].note}", flush=True)
     if rows[0].outcome == "passed":
-        for _, result in Check(python, options.device, options.small, start_time + options.limit).groups():
+        check = Check(python, options.device, options.small, start_time + options.limit)
+        for _, result in check.groups():
             rows += result
             for row in result:
                 print(row, flush=True)
+        if not any(row.outcome == "failed" for row in rows):
+            rows += check.case("checked", "checked")
+            print(rows[-1], flush=True)
     counts = {outcome: sum(row.outcome == outcome for row in rows) for outcome in SIGNS}
     spent = time.monotonic() - start_time
     print(f"{', '.join(f'{count} {outcome}' for outcome, count in counts.items())}, in {spent:.0f} s")

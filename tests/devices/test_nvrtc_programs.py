@@ -16,14 +16,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import bitwise_programs
 from halocline.compile import nvrtc
-from halocline.compile.strategy import Strategy
+from halocline.compile.compiler import compile_program
+from halocline.compile.strategy import Strategy, block_splits
 from halocline.errors import CompileError
+from halocline.problems.problem import Problem
+from halocline.run.devices.checked import mark_checked, with_copies
 from halocline.run.tuning import kernels
 from halocline.solvers.schemes import SCHEMES
 from loops import some
@@ -101,10 +105,32 @@ def test_the_tested_strategies_include_all_candidates_of_tuning() -> None:
     """A measurement tries only these strategies, apart from thread blocks and 2.5D streaming."""
 
     def kind(strategy: Strategy) -> tuple[Any, ...]:
-        return strategy.reads, strategy.stages, strategy.resident_blocks > 0
+        vectors = any(split.kind == "vector" for split in strategy.splits)
+        return strategy.reads, strategy.stages, vectors, strategy.resident_blocks > 0
 
     kinds = {kind(strategy) for ndim in (1, 2, 3) for strategy in kernels.strategies(ndim, staged=True)}
-    assert kinds <= set(map(kind, STRATEGIES.values()))
+    assert kinds <= {kind(strategy(ndim)) for strategy in STRATEGIES.values() for ndim in (1, 2, 3)}
+
+
+@pytest.mark.parametrize("order", [2, 6])
+@pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.long)])
+def test_planes_are_copied_asynchronously_on_checked_devices(
+    order: int, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path))
+    case = Problem("heat", [64] * 3, scheme="euler", order=order, dtype=dtype)
+    strategy = Strategy("planes", block_splits(3, (32, 4), rows=2, cells=1))
+    device = compile_program(case.program, case.grid, device=strategy).device
+    assert device is not None
+    for architecture in ("sm_80", "sm_90"):
+        place = SimpleNamespace(interface="cuda", name="GPU", driver="1.2", architecture=architecture)
+        assert with_copies(place, device.source) == device.source
+        mark_checked(place)
+        text = with_copies(place, device.source)
+        assert text != device.source
+        resources = nvrtc.resources(nvrtc.compile_cuda(text, architecture))
+        assert resources["sweep_0_0"].spilled == 0
+        assert resources["sweep_0_0"].registers <= 128
 
 
 @pytest.mark.usefixtures("newer")

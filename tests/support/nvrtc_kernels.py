@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import many_fields
 from halocline.compile import nvrtc
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Schedule
-from halocline.compile.strategy import READS, Strategy
+from halocline.compile.strategy import READS, Strategy, block_splits
 from halocline.compile.targets.source import with_literal_layouts
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program
@@ -41,16 +42,24 @@ from hang import HANG
 ARCHITECTURES = {12: ("sm_70", "sm_80", "sm_90"), 13: ("sm_80", "sm_90")}  # by NVRTC's version
 NEWER = "nvidia-cuda-nvrtc==13.5.37"  # requirements.lock has version 12
 
+
+def _with_stages_in_memory(reads: str, _: int) -> Strategy:
+    return Strategy(reads, stages="memory")
+
+
 # Default strategy, with the layouts of fields and the strides of scratch arrays as literals (large grids).
 LITERALS = "literals"
 
-# The strategies of halocline.run.tuning.kernels, which also varies their thread blocks and streaming.
-STRATEGIES = {
-    "default": Strategy(),
-    "direct": Strategy("direct"),
-    "planes": Strategy("planes"),
-    "resident": Strategy(resident_blocks=4),
-    **{f"memory-{reads}": Strategy(reads, stages="memory") for reads in READS},
+# The strategies of halocline.run.tuning.kernels by the number of axes, which also varies their thread blocks
+# and streaming.
+STRATEGIES: dict[str, Callable[[int], Strategy]] = {
+    "default": lambda _: Strategy(),
+    "direct": lambda _: Strategy("direct"),
+    "planes": lambda _: Strategy("planes"),
+    "vectors": lambda ndim: Strategy("queue", block_splits(ndim, (32, 4), rows=2, cells=4)),
+    "vectors-planes": lambda ndim: Strategy("planes", block_splits(ndim, (32, 4), cells=4)),
+    "resident": lambda _: Strategy(resident_blocks=4),
+    **{f"memory-{reads}": partial(_with_stages_in_memory, reads) for reads in READS},
 }
 
 Take = Callable[[Program, Grid], None]
@@ -128,6 +137,8 @@ def may_spill(name: str, strategy: str) -> float:
     """
     if strategy == "resident":
         return math.inf
+    if strategy.startswith("vectors"):  # kernels that a thread computes cell by cell spill as in other blocks
+        strategy = strategy.removeprefix("vectors-").replace("vectors", "default")
     reads = "default" if strategy == "memory-queue" else strategy.removeprefix("memory-")
     limits = SPILLED.get(name, {})
     return limits.get(strategy, limits.get(reads, 50 if reads == "planes" else 0))
@@ -141,7 +152,8 @@ def sources(name: str, strategies: tuple[str, ...]) -> list[dict[str, str]]:
     def take(program: Program, grid: Grid) -> None:
         texts = {}
         for strategy in strategies:
-            schedule = compile_program(program, grid, device=STRATEGIES.get(strategy, Strategy()))
+            choice = STRATEGIES.get(strategy, STRATEGIES["default"])(grid.ndim)
+            schedule = compile_program(program, grid, device=choice)
             assert schedule.device is not None
             texts[strategy] = schedule.device.source
             if strategy == LITERALS:

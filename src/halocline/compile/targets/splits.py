@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from halocline.compile import strategy as limits
 from halocline.compile.ir import statements as ir
@@ -16,8 +17,8 @@ from halocline.errors import InputError
 def splits_of(kernel: Kernel, nests: Sequence[ir.Nest], strategy: Strategy) -> tuple[Splits, str]:
     """Return the splits of the nests of a kernel, and the number of resident blocks as text, empty for none.
 
-    The splits of the strategy take precedence, except that each thread computes one cell at a time where it
-    cannot compute several cells at once. Without splits in the strategy, kernels that need few registers
+    The splits of the strategy take precedence, except that each thread computes fewer cells at once where it
+    cannot compute as many. Without splits in the strategy, kernels that need few registers
     compute vectors, and kernels that need many registers have smaller thread blocks than the others.
 
     Raises
@@ -34,10 +35,7 @@ def splits_of(kernel: Kernel, nests: Sequence[ir.Nest], strategy: Strategy) -> t
     resident = str(strategy.resident_blocks or "")
     if strategy.splits or resident:
         splits = strategy.splits or block_splits(kernel.ndim)
-        at_once = {s for s in splits if s.kind in ("unroll", "vector")}
-        if at_once and not _may_have(kernel, nests, at_once):
-            splits = tuple(s for s in splits if s not in at_once)
-        return splits, resident
+        return tuple(_fitted(kernel, nests, splits)), resident
     required = max(required_registers(kernel, nest) for nest in nests)
     if strategy.reads == "planes" or required <= limits.REGISTERS:
         lanes = _lanes(kernel, nests)
@@ -66,8 +64,13 @@ def _lanes(kernel: Kernel, nests: Sequence[ir.Nest]) -> int:
     return lanes if required_registers(copied, nest) <= limits.VECTOR_REGISTERS else 1
 
 
-def _may_have(kernel: Kernel, nests: Sequence[ir.Nest], at_once: Iterable[Split]) -> bool:
-    """Return True if each thread may compute several cells of nests at once, as some splits demand."""
-    if len(nests) > 1 or not may_copy(kernel, nests[0]):
-        return False
-    return all(s.kind != "vector" or s.size <= max_lanes(kernel, nests[0]) for s in at_once)
+def _fitted(kernel: Kernel, nests: Sequence[ir.Nest], splits: Splits) -> Iterator[Split]:
+    """Yield the splits that a kernel can have; vectors have at most the cells of one load."""
+    several = len(nests) == 1 and may_copy(kernel, nests[0])
+    for split in splits:
+        if split.kind == "vector":
+            cells = min(split.size, max_lanes(kernel, nests[0])) if several else 1
+            if cells > 1:
+                yield replace(split, size=cells)
+        elif split.kind != "unroll" or several:
+            yield split

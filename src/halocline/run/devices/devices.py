@@ -21,6 +21,7 @@ from halocline.plan.box import three
 from halocline.plan.devices import DeviceChoice, deal_devices
 from halocline.plan.rank import FieldPlan, SubdomainPlan
 from halocline.plan.transfer import ON_DEVICES, chosen_methods
+from halocline.run.devices.checked import with_copies
 from halocline.run.ranks.communicator import Communicator
 from halocline.words import counted
 
@@ -309,7 +310,7 @@ def compile_for(device: Any, source: str) -> Any:
     try:
         if device.interface == "opencl":
             return device.load(source, " ".join(OPENCL_OPTIONS) if device.singles else "")
-        return device.load(compile_cuda(source, device.architecture).read_bytes())
+        return device.load(compile_cuda(with_copies(device, source), device.architecture).read_bytes())
     except RuntimeError as error:
         raise RunError(f"kernels for {device_text(device)}: {error}") from None
 

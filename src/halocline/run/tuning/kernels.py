@@ -29,7 +29,15 @@ def _strategies(ndim: int) -> Iterator[Strategy]:
     )
     yield from (Strategy("queue", splits(block, planes=planes)) for block in blocks for planes in (8, 32))
     yield from (Strategy("queue", splits(blocks[-2]), resident_blocks=count) for count in (2, 4))
-    yield from (Strategy("planes", splits(block, planes=n)) for block in blocks[1:] for n in (16, 64))
+    # several cells per thread; a vector has at most as many cells as a load of 16 bytes
+    yield from (Strategy("queue", splits(block, cells=4)) for block in blocks[:2])
+    if ndim == 3:
+        yield Strategy("queue", splits((32, 4)), resident_blocks=3)
+        yield from (Strategy("queue", splits((32, 4), rows=2, cells=cells)) for cells in (1, 4))
+        yield from (Strategy("planes", splits(block, planes=64, rows=2)) for block in ((32, 4), (64, 4)))
+        yield from (Strategy("planes", splits((32, 4), planes=64, rows=rows, cells=4)) for rows in (1, 2))
+    else:
+        yield from (Strategy("planes", splits(block, planes=64, cells=n)) for block in blocks for n in (1, 4))
 
 
 def key(source: str, devices: Sequence[str], shape: Sequence[int], ranks: int) -> str:
