@@ -21,7 +21,7 @@ def test_the_streaming_depth_does_not_change_bits(
 
     def launch(*arguments: Any) -> Any:
         launch_plan = launched(*arguments)
-        lengths.add(launch_plan.cells_per_thread)
+        lengths.add(launch_plan.planes)
         return launch_plan
 
     launched = launches._launch

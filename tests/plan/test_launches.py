@@ -327,7 +327,7 @@ def test_layers_beyond_a_wall_are_filled_outward(drawn: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "block_shape", "block_counts", "cells_per_thread"),
+    ("shape", "block_shape", "block_counts", "planes"),
     [
         ((1000,), (256, 1, 1), (4, 1, 1), 1),
         ((3,), (4, 1, 1), (1, 1, 1), 1),
@@ -337,14 +337,14 @@ def test_layers_beyond_a_wall_are_filled_outward(drawn: Any) -> None:
     ],
 )
 def test_threads_are_arranged_along_rows(
-    shape: tuple[int, ...], block_shape: tuple[int, ...], block_counts: tuple[int, ...], cells_per_thread: int
+    shape: tuple[int, ...], block_shape: tuple[int, ...], block_counts: tuple[int, ...], planes: int
 ) -> None:
     cells = Box((0,) * len(shape), shape)
     launch = _launch(kernel_of(block_splits(len(shape))), cells, cells, (0,) * len(shape))
-    assert (launch.block_shape, launch.block_counts, launch.cells_per_thread) == (
+    assert (launch.block_shape, launch.block_counts, launch.planes) == (
         block_shape,
         block_counts,
-        cells_per_thread,
+        planes,
     )
 
 
@@ -365,7 +365,7 @@ def test_blocks_of_thin_boxes_have_many_threads(
     cells = Box((0,) * len(shape), shape)
     launch = _launch(kernel_of(thin_splits(len(shape))), cells, cells, (0,) * len(shape))
     assert (launch.block_shape, launch.block_counts) == (block_shape, block_counts)
-    assert launch.cells_per_thread == 1
+    assert launch.planes == 1
 
 
 def test_threads_compute_several_cells_at_once() -> None:
@@ -373,7 +373,7 @@ def test_threads_compute_several_cells_at_once() -> None:
     launch = _launch(kernel_of(block_splits(3, (32, 4), rows=2, cells=4)), cells, cells, (0, 0, 0))
     assert launch.block_cells == (16, 8, 128)
     assert launch.block_counts == (8, 13, 4)  # the first cell of the first vector is 0, before the box
-    assert launch.cells_per_thread == 16 * 2 * 4
+    assert launch.planes == 16
 
 
 KERNELS = re.compile(
@@ -384,7 +384,7 @@ KERNELS = re.compile(
 @pytest.mark.parametrize("ndim", [1, 2, 3])
 def test_blocks_have_the_shape_of_the_strategy(ndim: int) -> None:
     """Narrow boxes also have no more threads per block than the kernel was compiled for."""
-    cells = Box((0,) * ndim, (300,) * ndim)
+    cells = Box((0,) * ndim, (2000,) * ndim)
     cut = decompose((12, 40, 70)[-ndim:], 1, strategy=(1,) * ndim, periodic=(False,) * ndim)
     bounded = False
     small = Strategy("queue", block_splits(ndim, (8, 8), planes=5), resident_blocks=2)
@@ -410,11 +410,11 @@ def test_blocks_have_the_shape_of_the_strategy(ndim: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("preloaded_planes", "shape", "cells_per_thread"),
+    ("preloaded_planes", "shape", "planes"),
     [
         *(
-            (planes, (512, 512, 512), cells_per_thread)
-            for planes, cells_per_thread in ((0, 16), (2, 16), (4, 32), (6, 64), (8, 64))
+            (preloaded, (512, 512, 512), planes)
+            for preloaded, planes in ((0, 16), (2, 16), (4, 32), (6, 64), (8, 64))
         ),
         (8, (256, 256, 256), 16),  # 4096 thread blocks
         (8, (512, 512, 256), 32),  # 8192 blocks with 32 cells per thread
@@ -423,21 +423,21 @@ def test_blocks_have_the_shape_of_the_strategy(ndim: int) -> None:
     ],
 )
 def test_wide_stencils_stream_deeper_with_many_blocks(
-    preloaded_planes: int, shape: tuple[int, ...], cells_per_thread: int
+    preloaded_planes: int, shape: tuple[int, ...], planes: int
 ) -> None:
     """Each thread streams over more cells, so that the reads before its first cell are a small share."""
     kernel = kernel_of(block_splits(3), preloaded_planes=preloaded_planes)
     cells = Box((0,) * 3, shape)
     launch = _launch(kernel, cells, cells, (0,) * 3)
-    assert launch.cells_per_thread == cells_per_thread
-    assert launch.block_counts == (-(-shape[2] // 64), -(-shape[1] // 4), -(-shape[0] // cells_per_thread))
+    assert launch.planes == planes
+    assert launch.block_counts == (-(-shape[2] // 64), -(-shape[1] // 4), -(-shape[0] // planes))
     # a given length is kept
     given = replace(kernel, splits=block_splits(3, planes=16))
-    assert _launch(given, cells, cells, (0,) * 3).cells_per_thread == 16
+    assert _launch(given, cells, cells, (0,) * 3).planes == 16
     # reductions begin with this length
     reducing = _launch(replace(kernel, reductions=(0,)), cells, cells, (0,) * 3)
-    assert reducing.cells_per_thread >= cells_per_thread
-    assert reducing.total_blocks <= 8192 or reducing.cells_per_thread == min(128, shape[0])
+    assert reducing.planes >= planes
+    assert reducing.total_blocks <= 8192 or reducing.planes == min(128, shape[0])
 
 
 @pytest.mark.parametrize(("reads", "order", "ahead"), [("queue", 2, 2), ("queue", 8, 8), ("direct", 8, 0)])
@@ -474,10 +474,10 @@ def test_the_number_of_reducing_blocks_is_bounded() -> None:
     for n, least in ((512, 16), (16384, 128)):
         cells = Box((0, 0), (n, n))
         launch, other = (_launch(k, cells, cells, (0, 0)) for k in (kernel, plain))
-        assert launch.cells_per_thread == least
-        assert launch.total_blocks * launch.cells_per_thread <= n * n / 256 + launch.total_blocks
+        assert launch.planes == least
+        assert launch.total_blocks * launch.planes <= n * n / 256 + launch.total_blocks
         assert launch.total_blocks <= 8192
-        assert other.cells_per_thread == 16
+        assert other.planes == 16
 
 
 def test_literal_extents_are_those_of_the_largest_patch() -> None:

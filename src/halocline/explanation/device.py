@@ -42,7 +42,7 @@ class DevicePlan:
         `over`: kind of the computed cells, "cells", "halo", "boundary", or "invariants" for the values in
         constant memory. `fields`: fields of the kernel.
         `group` and `march` apply to the largest launch. `group`: size of a thread block along x, y, z of the
-        device, the contiguous axis first. `march`: number of cells that a thread computes in sequence.
+        device, the contiguous axis first. `march`: number of planes that a thread visits in sequence.
         `launches` and `groups`: numbers of launches and thread blocks in one execution, summed over all
         subdomains. `reductions`: number of reductions. `scratch`: True if the kernel uses scratch memory.
     launches : dict of str to int
@@ -190,7 +190,7 @@ def _kernels(
                     "over": over,
                     "fields": tuple(names[f] for f in dict.fromkeys(largest.kernel.operands)),
                     "group": largest.block_shape,
-                    "march": largest.cells_per_thread,
+                    "march": largest.planes,
                     "launches": len(of_kernel),
                     "groups": sum(launch.total_blocks for launch in of_kernel),
                     "reductions": len(largest.kernel.reductions),

@@ -58,9 +58,10 @@ class Launch:
         return prod(self.block_counts)
 
     @property
-    def cells_per_thread(self) -> int:
-        """Number of cells of each thread of a complete thread block."""
-        return prod(self.block_cells) // prod(self.block_shape)
+    def planes(self) -> int:
+        """Number of planes that each thread visits along the streaming axis; 1 without 2.5D streaming."""
+        axis = streaming_axis(self.kernel.splits)
+        return 1 if axis is None else self.block_cells[axis]
 
 
 @dataclass(frozen=True)

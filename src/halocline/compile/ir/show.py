@@ -69,6 +69,9 @@ def _body(kernel: Kernel, body: ir.Body, level: int) -> Iterator[str]:
 
 def _line(statement: ir.Statement) -> str:
     """Return the text of a statement without its bodies, followed by the source line of the user."""
+    if isinstance(statement, ir.Axis):
+        step = "" if statement.step == 1 else f" step={statement.step}"
+        return f"axis {','.join(map(str, statement.axes))} {statement.kind}{step}"
     words = [ir.name_of(statement)]
     for entry in fields(statement):
         value = getattr(statement, entry.name)
