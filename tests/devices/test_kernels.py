@@ -14,7 +14,8 @@ from halocline.compile.schedule import Schedule
 from halocline.compile.strategy import READS, SHARED_BYTES, Strategy, block_splits
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing
-from halocline.plan import launches
+from halocline.plan import launches, patches
+from halocline.plan.patches import slab_count
 from halocline.run.devices.devices import compile_for
 from halocline.run.engine import prepare, prepared
 from many_fields import sum_of_fields
@@ -105,6 +106,34 @@ def test_literal_strides_of_scratch_memory_do_not_change_bits(
     assert check_equal_bits(problem, "float64", WAYS) == len(WAYS)
     if problem.__name__ == "fluxes":  # the others have no stages
         assert any("#define HC_EXTENT_2" in s and "HC_GLOBAL char *scratch" in s for s in sources)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        p if p.__name__ == "fluxes" else pytest.param(p, marks=pytest.mark.long)
+        for p in bitwise_programs.PROBLEMS
+        if p.__name__ in ("fluxes", "holes")
+    ],
+    ids=lambda problem: problem.__name__,
+)
+def test_slabs_do_not_change_bits(
+    problem: bitwise_programs.Problem, opencl: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slabs of a device share scratch memory, and recompute stages at their boundaries."""
+    counts = set[int]()
+
+    def counted(*arguments: Any) -> int:
+        counts.add(count := slab_count(*arguments))
+        return count
+
+    monkeypatch.setattr(patches, "SCRATCH_BYTES", 1)
+    monkeypatch.setattr(patches, "SLAB_OVERLAP", 1)
+    monkeypatch.setattr(patches, "slab_count", counted)
+    monkeypatch.setattr(prepare, "Strategy", lambda *_: Strategy(stages="memory"))
+    assert check_equal_bits(problem, "float64", WAYS) == len(WAYS)
+    if problem.__name__ == "fluxes":  # the others have no stages
+        assert max(counts) > 2
 
 
 @pytest.mark.parametrize("subdomains", [1, 2])
