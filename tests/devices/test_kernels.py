@@ -19,7 +19,7 @@ from halocline.plan.patches import slab_count
 from halocline.run.devices.devices import compile_for
 from halocline.run.engine import prepare, prepared
 from many_fields import sum_of_fields
-from many_invariants import weighted_steps
+from many_invariants import constant_steps, weighted_steps
 from runs_on_devices import BOTH, check_equal_bits
 from wide_stencil import star
 
@@ -141,6 +141,12 @@ def test_values_in_constant_memory_change_with_time(subdomains: int, opencl: Any
     checksums = weighted_steps("opencl:0", subdomains_per_rank=subdomains)
     assert checksums == weighted_steps("cpu")
     assert any("HC_INVARIANTS(hc_sweep_0_invariants, 64)" in source for source in sources)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: " ".join(map(str, way.values())))
+def test_constant_values_are_those_of_the_current_run(way: dict[str, Any], opencl: Any) -> None:
+    """They are computed once per run, also where runs pause and the user changes parameters."""
+    assert constant_steps(**way) == constant_steps("cpu")
 
 
 def compiled(strategy: Strategy, order: int = 6) -> Schedule:
