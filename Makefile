@@ -82,7 +82,7 @@ gpu-check: ## Check runs on this machine's devices; needs no network: DEVICE=ope
 
 gpu-bench: ## Measure on this machine's devices, into benchmarks/results: DEVICE, WHEELS as for gpu-check
 	python=$$($(PYTHON) tools/gpu_python.py $(WITH_WHEELS)) || exit 1; \
-	for name in heat mhd cg exchange; do \
+	for name in heat mhd cg exchange launches; do \
 	  echo "== gpu_$$name"; \
 	  $$python benchmarks/gpu_$$name.py --device $(DEVICE) --json $(BENCH) || failed=1; \
 	done; exit $${failed:-0}

@@ -38,6 +38,7 @@ MEANINGS = {  # help texts of options
     "rounds": "runs of each process, whose median counts",
     "short": "cells along each axis for vectors of all lengths",
     "steps": "of one measurement",
+    "sweeps": "numbers of sweeps of a pass, separated by commas",
     "solve": "1: solve to the end too; 0: only measure iterations",
     "threads": "of each rank",
 }

@@ -595,6 +595,14 @@ class Engine:
         Append a sweep on devices, with a DeviceShare for each subdomain; see sweep().
         """
 
+    def constants(self, launches: Sequence[Sequence[Launch]]) -> None:
+        """
+        Set the kernels that run once at the start of each run, for each subdomain.
+
+        They compute invariants that do not change during a run. `launches` contains a list of Launch
+        for each subdomain.
+        """
+
     def scalars(self, function: str) -> None:
         """Append a sequence of scalar statements."""
 

@@ -28,7 +28,7 @@ from halocline.run.ranks.mpi import world
 from halocline.study.measuring import overlap
 from hang import HANG
 from loops import some
-from many_invariants import weighted_steps
+from many_invariants import CONSTANT, constant_simulation, constant_steps, weighted_steps
 
 pytestmark = pytest.mark.ranks(1, alone="file")  # only the processes of these tests use the stand-in
 
@@ -727,6 +727,26 @@ def test_values_in_constant_memory_change_with_time(cuda, standin):
             assert symbols == 3 * subdomains  # one for each RK3 stage
             loads.append(loaded)
     assert not standin or loads[1:] == [1, 2]
+
+
+@pytest.mark.parametrize("way", [{}, {"subdomains_per_rank": 2}, {"patch": 7}])
+def test_constant_values_are_those_of_the_current_run(cuda, way):
+    """Graphs of passes do not contain the kernels that compute constant values."""
+    assert constant_steps("cuda:0", **way) == constant_steps("cpu")
+
+
+def test_constant_values_are_computed_once_per_run(cuda, standin):
+    if not standin:
+        pytest.skip("a driver does not count its calls")
+    sim = constant_simulation("cuda:0", dt=1.0)
+    copies = []
+    for steps in (8, 8, 16):
+        before = calls(standin, "cuMemcpyDtoDAsync_v2")
+        sim.run(steps=steps)
+        copies.append(calls(standin, "cuMemcpyDtoDAsync_v2") - before)
+    # copies to the changing symbol in steps that are not launched as graphs: proportional to the steps
+    changing = copies[2] - copies[1]
+    assert copies[1] - changing == CONSTANT
 
 
 @pytest.mark.ranks(1, 2)

@@ -19,6 +19,8 @@ from halocline.compile.nvrtc import compile_cuda
 from halocline.compile.strategy import SHARED_BYTES, Strategy, block_splits
 from halocline.compile.targets.source import device_text
 from halocline.errors import RunError
+from halocline.explanation import explain
+from halocline.plan import patches
 from halocline.run.engine import prepare, prepared
 from halocline.run.memory import contents
 from halocline.run.ranks.mpi import world
@@ -129,6 +131,40 @@ def test_kernels_fit_into_shared_memory(standin: ctypes.CDLL) -> None:
     ]
     assert all(not any(split.kind == "block" for split in kernel.splits) for kernel in group_kernels)
     assert hc.explain(sim).schedule == sim.schedule
+
+
+def test_slabs_limit_the_scratch_memory(standin: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The predicted memory, the memory of devices and the explanation are those of the slabs."""
+
+    @hc.program
+    def step(u: Any, v: Any) -> None:
+        slope = hc.stage(u * u[0, 1], "slope", storage="patch")
+        v.set(slope[1, 0] - slope[-2, 0])
+        u.set(u + 1e-3 * v)
+
+    def simulation(**options: Any) -> hc.Simulation:
+        grid = hc.Grid((256, 24), periodic=True)
+        u = grid.field("u")
+        grid.field("v")
+        sim = hc.Simulation(grid, step, **options)
+        sim[u] = lambda x, y: hc.sin(x) * hc.cos(y)
+        sim.run(steps=5)
+        return sim
+
+    monkeypatch.setattr(prepare, "Strategy", lambda *_: Strategy(stages="memory"))
+    monkeypatch.setattr(explain, "_strategy", lambda _: Strategy(stages="memory"))
+    expected, memory = simulation().checksum("v"), []
+    for limit in (2**30, 2**12):
+        monkeypatch.setattr(patches, "SCRATCH_BYTES", limit)
+        sim = simulation(device="cuda:0")
+        assert sim.checksum("v") == expected
+        explanation = hc.explain(sim)
+        memory.append(explanation.on.memory)
+        slabs = explanation.plan.subdomains[0].patches.slabs
+        assert slabs == (1 if limit == 2**30 else 10)
+        assert ("in slabs to limit scratch memory" in str(explanation)) == (slabs > 1)
+    rows = 256 - 26  # of scratch memory
+    assert memory[0] - memory[1] >= rows * 24 * 8
 
 
 def test_out_of_memory_errors_advise_on_devices(standin: ctypes.CDLL) -> None:

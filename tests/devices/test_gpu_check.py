@@ -141,7 +141,7 @@ def test_records_of_other_sizes_are_ignored(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_options_of_benchmarks_are_documented() -> None:
-    for name in ("gpu_heat", "gpu_mhd", "gpu_cg", "gpu_exchange"):
+    for name in ("gpu_heat", "gpu_mhd", "gpu_cg", "gpu_exchange", "gpu_launches"):
         command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), "--help"]
         help_text = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=True).stdout
         options = help_text.partition("options:")[2]

@@ -14,13 +14,14 @@ from halocline.compile.schedule import Schedule
 from halocline.compile.strategy import READS, SHARED_BYTES, Strategy, block_splits
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing
-from halocline.plan import launches
+from halocline.plan import launches, patches
+from halocline.plan.patches import slab_count
 from halocline.run.devices.devices import compile_for
 from halocline.run.engine import prepare, prepared
 from kernels_of_devices import use_splits
 from loops import some
 from many_fields import sum_of_fields
-from many_invariants import weighted_steps
+from many_invariants import constant_steps, weighted_steps
 from runs_on_devices import BOTH, check_equal_bits
 from wide_stencil import star
 
@@ -127,11 +128,45 @@ def test_several_cells_per_thread_do_not_change_bits(
             assert check_equal_bits(problem, dtype, WAYS[:2]) == 2, splits
 
 
+@pytest.mark.parametrize(
+    "problem",
+    [
+        p if p.__name__ == "fluxes" else pytest.param(p, marks=pytest.mark.long)
+        for p in bitwise_programs.PROBLEMS
+        if p.__name__ in ("fluxes", "holes")
+    ],
+    ids=lambda problem: problem.__name__,
+)
+def test_slabs_do_not_change_bits(
+    problem: bitwise_programs.Problem, opencl: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slabs of a device share scratch memory, and recompute stages at their boundaries."""
+    counts = set[int]()
+
+    def counted(*arguments: Any) -> int:
+        counts.add(count := slab_count(*arguments))
+        return count
+
+    monkeypatch.setattr(patches, "SCRATCH_BYTES", 1)
+    monkeypatch.setattr(patches, "SLAB_OVERLAP", 1)
+    monkeypatch.setattr(patches, "slab_count", counted)
+    monkeypatch.setattr(prepare, "Strategy", lambda *_: Strategy(stages="memory"))
+    assert check_equal_bits(problem, "float64", WAYS) == len(WAYS)
+    if problem.__name__ == "fluxes":  # the others have no stages
+        assert max(counts) > 2
+
+
 @pytest.mark.parametrize("subdomains", [1, 2])
 def test_values_in_constant_memory_change_with_time(subdomains: int, opencl: Any, sources: list[str]) -> None:
     checksums = weighted_steps("opencl:0", subdomains_per_rank=subdomains)
     assert checksums == weighted_steps("cpu")
     assert any("HC_INVARIANTS(hc_sweep_0_invariants, 64)" in source for source in sources)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: " ".join(map(str, way.values())))
+def test_constant_values_are_those_of_the_current_run(way: dict[str, Any], opencl: Any) -> None:
+    """They are computed once per run, also where runs pause and the user changes parameters."""
+    assert constant_steps(**way) == constant_steps("cpu")
 
 
 def compiled(strategy: Strategy, order: int = 6) -> Schedule:

@@ -154,5 +154,20 @@ def test_explain_reports_literal_layouts_and_constant_memory(opencl: Devices) ->
     explanation = explain_program(case.program, case.grid, device="opencl:0")
     assert explanation.on is not None
     assert [device["literal_layouts"] for device in explanation.on.devices] == [True]
-    assert explanation.on.launches["invariants"] == 3  # one for each stage of RK3
+    assert explanation.on.launches["invariants"] == 0  # they do not change during a run
+    fills = [kernel for kernel in explanation.on.kernels if kernel["over"] == "invariants"]
+    assert [(kernel["sweep"], kernel["launches"], kernel["once"]) for kernel in fills] == [
+        (sweep, 1, True)
+        for sweep in (1, 2, 3)  # one for each stage of RK3
+    ]
     assert "literals" in str(explanation)
+    assert str(explanation).count("once per run") == 3
+
+
+def test_explain_reports_values_in_constant_memory_that_change(opencl: Devices) -> None:
+    case = Problem("helical-turbulence", [16])
+    explanation = explain_program(case.program, case.grid, device="opencl:0")
+    assert explanation.on is not None
+    assert explanation.on.launches["invariants"] == 3
+    assert "3 for values in constant memory" in str(explanation)
+    assert "once per run" not in str(explanation)

@@ -52,6 +52,7 @@ def test_the_check_passes_where_pocl_is_the_device(opencl: list[Any], tmp_path: 
         ("gpu_mhd", ["--n", "12", "--orders", "2", "--passes", "1"]),
         ("gpu_cg", ["--n", "64", "--iterations", "5"]),
         ("gpu_exchange", ["--n", "12", "--axes", "z", "--ranks", "2", "--rounds", "1"]),
+        ("gpu_launches", ["--n", "8", "--sweeps", "2", "--cases", "walls", "--passes", "2"]),
     ],
 )
 def test_benchmarks_leave_a_record(name: str, options: list[str], opencl: list[Any], tmp_path: Path) -> None:
@@ -69,6 +70,9 @@ def test_benchmarks_leave_a_record(name: str, options: list[str], opencl: list[A
     if name == "gpu_exchange":
         assert row["ms"]["mpi"] > 0
         assert "colocated" not in row["ms"], "OpenCL shares no memory between processes"
+    elif name == "gpu_launches":
+        assert row["launches"] > row["sweeps"] == 2
+        assert row["ratios"]["launch"] > 0
     else:
         assert row["share_of_bound"] > 0
         assert benchmark["copy_bytes_per_second"] > 0

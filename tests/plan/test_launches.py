@@ -41,6 +41,7 @@ from halocline.plan.launches import (
     Launch,
     SweepLaunches,
     _launch,
+    constant_launches,
     has_literal_layouts,
     literal_extents,
     sweep_launches,
@@ -490,3 +491,29 @@ def test_literal_extents_are_those_of_the_largest_patch() -> None:
     assert literal_extents([whole, whole]) == [1, 30, 20]
     assert literal_extents([parts]) == [1, 8, 8]
     assert literal_extents([whole, parts]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "constants", "per_sweep"), [("mhd-benchmark", 3, 0), ("helical-turbulence", 0, 3)]
+)
+def test_constant_invariants_are_computed_at_the_start_of_a_run(
+    name: str, constants: int, per_sweep: int
+) -> None:
+    """All weights of the equations are constant, except for the time step, which stays in a register.
+
+    The random forcing has too many values that change at each step.
+    """
+    case = Problem(name, [16, 16, 16])
+    schedule = compile_program(case.program, case.grid, device=Strategy())
+    transfers = Transfers(Layout.of(decompose((16, 16, 16), 1, periodic=(True,) * 3)), ON_DEVICES)
+    plan = plan_subdomain(schedule, transfers, 0)
+    at_start = constant_launches(schedule)
+    before_sweeps = [
+        launch
+        for sweep, sweep_plan in zip(schedule.sweeps(), plan.sweeps, strict=True)
+        for launch in sweep_launches(schedule, sweep, plan, sweep_plan).invariants
+    ]
+    assert (len(at_start), len(before_sweeps)) == (constants, per_sweep)
+    for launch in (*at_start, *before_sweeps):
+        assert launch.total_blocks == launch.cells_per_thread == 1
+        assert launch.kernel.name == f"fill_{launch.kernel.invariants[0]}"

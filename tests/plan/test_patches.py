@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 from executed_plans import cube, make_schedule, one_field, plan_subdomain, star
 from halocline.compile.footprint import Footprint
 from halocline.compile.ir.statements import Slot
-from halocline.compile.schedule import Loop
+from halocline.compile.schedule import DeviceCode, Loop
 from halocline.errors import InputError
-from halocline.plan import decompose
+from halocline.lang.blocks import Blocks
+from halocline.plan import decompose, patches
 from halocline.plan import rank as planning
 from halocline.plan.box import Box
 from halocline.plan.layout import Layout
+from halocline.plan.patches import slab_count, slot_bytes
 from halocline.plan.rank import plan_rank
 from halocline.plan.transfer import Transfers
 
@@ -103,6 +105,69 @@ def test_scratch_memory_is_for_the_largest_patch():
     )
     # 6 rows of 14 numbers of 8 bytes in two lines; 4 rows of 13 of 4 bytes in one
     assert plan.sweeps[0].scratch_bytes == 6 * 128 + 4 * 64
+
+
+SLOTS = (Slot(0, 8, (6, 2, 2)), Slot(1, 8, (2, 0, 0)))  # 6 is the overlap of slabs
+
+
+@pytest.mark.parametrize(
+    ("shape", "slots", "limit", "expected"),
+    [
+        ((100, 14, 14), SLOTS, 2**30, 1),  # within the limit
+        ((100, 14, 14), SLOTS, 106 * 16 * 128 + 102 * 14 * 128, 1),  # exactly the limit
+        ((100, 14, 14), SLOTS, 106 * 16 * 128 + 102 * 14 * 128 - 1, 2),
+        ((1000, 14, 14), SLOTS, 100 * 16 * 128 + 96 * 14 * 128, 11),  # slabs of at most 94 planes
+        ((1000, 14, 14), SLOTS, 1, 20),  # at least 8 x 6 planes
+        ((95, 14, 14), SLOTS, 1, 1),
+        ((10, 14, 14), (Slot(0, 8, (0, 2, 2)),), 1, 10),  # stages without overlap
+        ((1000, 14, 14), (Slot(0, 8, (6, 2, 2), planes=3),), 1, 1),  # a ring does not grow with the slab
+        ((1000, 14, 14), (), 1, 1),
+        ((1000,), (Slot(0, 8, (2,)),), 64 * 16, 9),
+    ],
+)
+def test_slabs_limit_the_scratch_memory_and_the_overlap(shape, slots, limit, expected, monkeypatch):
+    monkeypatch.setattr(patches, "SCRATCH_BYTES", limit)
+    assert slab_count(shape, [(), slots]) == expected
+
+
+@pytest.mark.parametrize("parts", [(1, 1, 1), (2, 2, 1)])
+def test_a_device_computes_slabs_if_scratch_memory_exceeds_the_limit(parts, monkeypatch):
+    schedule = one_field((True,) * 3, star(3, 2)).schedule
+    (sweep,) = schedule.operations
+    sweep = replace(sweep, scratch=(Slot(0, 8, (2, 2, 2)),))
+    schedule = replace(schedule, operations=(sweep,), device=DeviceCode("", {}))
+    cut = decompose((96, 64, 80), prod(parts), strategy=parts, periodic=True)
+    whole = plan_subdomain(schedule, cut, 0)
+    monkeypatch.setattr(patches, "SCRATCH_BYTES", 1)
+    slabs = plan_subdomain(schedule, cut, 0)
+    assert (whole.patches.slabs, slabs.patches.slabs) == (1, (96 if parts[0] == 1 else 42) // 16)
+    assert slabs.patches.edges[1:] == whole.patches.edges[1:]
+    assert set(whole.patches.edges[0]) <= set(slabs.patches.edges[0])
+    assert slabs.sweeps[0].scratch_bytes < 0.6 * whole.sweeps[0].scratch_bytes
+    planes = [b - a for a, b in pairwise(slabs.patches.edges[0])]
+    assert max(planes) >= patches.SLAB_OVERLAP * 2
+    given_shape = plan_subdomain(schedule, cut, 0, patch=(96, 64, 80))
+    assert len(given_shape.patches) == given_shape.patches.slabs == 1  # the user's shape takes precedence
+    assert plan_subdomain(replace(schedule, device=None), cut, 0).patches.slabs == 1
+
+
+def test_blocks_of_the_grid_cut_slabs_as_well(monkeypatch):
+    """The scratch memory is that of a block, since the borders of blocks cut patches."""
+    shape, counts = (64, 64, 64), (4, 2, 2)
+    active = np.ones(counts, dtype=bool)
+    active[0, 0, 0] = False
+    schedule = one_field((True,) * 3, star(3, 1)).schedule
+    (sweep,) = schedule.operations
+    sweep = replace(sweep, scratch=(Slot(0, 8, (1, 1, 1)),))
+    blocks = Blocks(shape, counts, active.tobytes())
+    schedule = replace(schedule, operations=(sweep,), device=DeviceCode("", {}), blocks=blocks)
+    cut = decompose(shape, 1, periodic=True)
+    of_block = slot_bytes(sweep.scratch, (16, 32, 32))
+    for limit, slabs in ((of_block, 1), (of_block - 1, 8)):
+        monkeypatch.setattr(patches, "SCRATCH_BYTES", limit)
+        plan = plan_subdomain(schedule, cut, 0)
+        assert plan.patches.slabs == slabs
+        assert plan.sweeps[0].scratch_bytes <= limit
 
 
 def test_owners_agree_with_the_ranges():

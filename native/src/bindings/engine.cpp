@@ -259,6 +259,10 @@ void bind_engine(nb::module_& m) {
       .def("device_sweep", &append_device_sweep, "name"_a, "shares"_a, "reductions"_a, "swaps"_a,
            "scratch_bytes"_a,
            "Append a sweep on devices, with a DeviceShare for each subdomain; see sweep().")
+      .def("constants", &BoundEngine::constants, "launches"_a,
+           "Set the kernels that run once at the start of each run, for each subdomain.\n\n"
+           "They compute invariants that do not change during a run. `launches` contains a list of Launch\n"
+           "for each subdomain.")
       .def("scalars", &BoundEngine::scalars, "function"_a, "Append a sequence of scalar statements.")
       .def("await_results", &BoundEngine::await_results,
            "Append a wait for the results of the last sweep with reductions.\n\n"

@@ -126,8 +126,11 @@ class BoundLaunch {
 
   // `partials`: memory for partial results of reductions; null if there are none.
   void operator()(Queue& queue, const Buffer* partials = nullptr) const;
-  // Memory of the invariants; null if there are none.
-  const Invariants* invariants() const { return invariants_; }
+  // Compute invariants, and copy them to the symbol that kernels read.
+  void compute_invariants(Queue& queue) const {
+    (*this)(queue);
+    invariants_->publish(queue);
+  }
 
  private:
   const Subdomain& subdomain_;

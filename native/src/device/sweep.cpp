@@ -163,10 +163,7 @@ void Sweep::start() {
     if (rank_.messages && part->copied) computing.wait(part->copied);
     if (!rank_.kernels) continue;
     computing.mark(EventKind::kFill, number_);
-    for (const BoundLaunch& launch : part->invariants) {
-      launch(computing);
-      launch.invariants()->publish(computing);
-    }
+    for (const BoundLaunch& launch : part->invariants) launch.compute_invariants(computing);
     for (const BoundLaunch& fill : part->fills) fill(computing);
   }
 }

@@ -185,6 +185,23 @@ void Engine::sweep(const device::SweepPlan& plan) {
   add(std::move(sweep));
 }
 
+void Engine::constants(const std::vector<std::vector<device::Launch>>& launches) {
+  if (launches.size() != devices_.size()) {
+    throw std::invalid_argument("constants of " + std::to_string(launches.size()) + " subdomains, expected " +
+                                std::to_string(devices_.size()));
+  }
+  constants_.clear();
+  for (size_t n = 0; n < devices_.size(); ++n) {
+    std::vector<device::BoundLaunch>& bound = constants_.emplace_back();
+    for (const device::Launch& launch : launches[n]) {
+      if (launch.invariants.second == 0) {
+        throw std::invalid_argument("kernel " + launch.kernel + " computes no invariants");
+      }
+      bound.emplace_back(*devices_[n], launch);
+    }
+  }
+}
+
 void Engine::add(std::unique_ptr<Sweep> sweep) {
   const size_t reductions = sweep->reductions().size();
   if (allreduce_) allreduce_->reserve(reductions);

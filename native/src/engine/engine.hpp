@@ -73,6 +73,8 @@ class Engine {
   // Append operations.
   void sweep(const SweepPlan& plan);
   void sweep(const device::SweepPlan& plan);
+  // Set the kernels that compute invariants at the start of each run, for each subdomain.
+  void constants(const std::vector<std::vector<device::Launch>>& launches);
   void scalars(const std::string& function);
   // Append a wait for the results of the last sweep with reductions. The reductions overlap with the
   // operations before this wait.
@@ -128,6 +130,8 @@ class Engine {
   // Wait for the remaining work of devices after a failure.
   void finish_devices() noexcept;
   void take_events(double start_time);
+  // Compute the invariants that do not change during a run.
+  void compute_constants();
   // Execute the operations. Only the first thread calls it.
   void execute(Worker& worker);
   // Execute the operations in an asynchronous run of one device. Only the first thread calls it.
@@ -169,9 +173,10 @@ class Engine {
 
   Rank rank_;
   device::Subdomains devices_;
-  std::unique_ptr<device::Times> times_;         // times of the current run, if traced
-  bool barriers_ = false;                        // barriers after each sweep of the current run
-  std::unique_ptr<device::AsyncRun> async_run_;  // set for one device and one rank
+  std::vector<std::vector<device::BoundLaunch>> constants_;  // per subdomain
+  std::unique_ptr<device::Times> times_;                     // times of the current run, if traced
+  bool barriers_ = false;                                    // barriers after each sweep of the current run
+  std::unique_ptr<device::AsyncRun> async_run_;              // set for one device and one rank
   std::vector<Operation> operations_;
   std::vector<Loop> loops_;
   std::vector<size_t> open_;  // loops that have begun and not ended

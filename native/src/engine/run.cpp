@@ -244,7 +244,19 @@ void Engine::execute_asynchronously(Worker& worker) {
   leave_outermost();
 }
 
+void Engine::compute_constants() {
+  if (!rank_.kernels) return;
+  for (size_t n = 0; n < constants_.size(); ++n) {
+    if (constants_[n].empty()) continue;
+    devices_[n]->update(rank_.scalars);
+    device::Queue& computing = devices_[n]->compute_queue();
+    computing.mark(EventKind::kScalars);
+    for (const device::BoundLaunch& launch : constants_[n]) launch.compute_invariants(computing);
+  }
+}
+
 void Engine::execute(Worker& worker) {
+  compute_constants();
   if (rank_.asynchronous) {
     execute_asynchronously(worker);
     return;

@@ -10,12 +10,14 @@ from halocline.compile import lower, schedule
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import UNIFORM, HaloAnalysis, SweepHalo, make_uniform, with_exchanges
 from halocline.compile.identity import identity
+from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import complete_pass, is_recording, run
 from halocline.compile.numbering import Numbering, Sweeps, field_infos, number_buffers, wrapped_fields
 from halocline.compile.passes.contract import contract, count_flops
+from halocline.compile.passes.invariants import invariant_scalars, invariant_values, invariants
 from halocline.compile.passes.operands import Operands, operands, second_buffer
 from halocline.compile.passes.scratch import stage_uses
-from halocline.compile.schedule import NAME, Code
+from halocline.compile.schedule import INVARIANTS, NAME, Code
 from halocline.compile.strategy import SHARED_BYTES, Strategy
 from halocline.compile.sweep import SweepNests, build, in_halo
 from halocline.compile.targets.cpu import Cpu, condition_function, scalars_function, translation_unit
@@ -86,7 +88,8 @@ def _compile(
     sweeps = arranged(program, grid, halo)
     target = Cpu() if device is None else Device(device, shared)
     numbering = number_buffers(program, sweeps, target.wraps)
-    compiler = _Compiler(sweeps, numbering, target)
+    changing = frozenset(lower.changing_scalars(sweeps.operations))
+    compiler = _Compiler(sweeps, numbering, target, changing)
     operations = tuple(map(compiler.operation, sweeps.operations))
     return schedule.Schedule(
         ndim=grid.ndim,
@@ -132,10 +135,12 @@ class _Compiler:
     arrangement: Sweeps
     numbering: Numbering
     target: Cpu | Device
+    changing: frozenset[str]  # scalars that operations of the program set
     source: list[str] = field(default_factory=list)
     device_source: list[str] = field(default_factory=list)
     device_kernels: dict[str, tuple[schedule.DeviceKernel, ...]] = field(default_factory=dict)
     device_loops: list[str] = field(default_factory=list)
+    device_constants: set[str] = field(default_factory=set)
     symbols: dict[Code, str] = field(default_factory=dict)  # equal kernels are printed once
     counts: dict[str, int] = field(default_factory=dict)
     fills: dict[WallFill, schedule.Fill] = field(default_factory=dict)
@@ -143,7 +148,8 @@ class _Compiler:
 
     def device_code(self) -> schedule.DeviceCode:
         source = device_text(self.device_source, len(self.numbering.buffers))
-        return schedule.DeviceCode(source, self.device_kernels, tuple(self.device_loops))
+        constants = frozenset(self.device_constants)
+        return schedule.DeviceCode(source, self.device_kernels, tuple(self.device_loops), constants)
 
     def symbol(self, base: str) -> str:
         """Return a new function name."""
@@ -162,6 +168,17 @@ class _Compiler:
             else:
                 self.source.append(text)
         return self.symbols[code]
+
+    def with_invariants(self, kernel: Kernel) -> Kernel:
+        """Return a kernel for the target; on devices, with invariants in constant memory."""
+        if isinstance(self.target, Device):
+            return run(kernel, partial(invariants, changing=self.changing))
+        return kernel
+
+    def note_constants(self, symbol: str, kernel: Kernel) -> None:
+        """Note the symbol in constant memory of a kernel if its values do not change during a run."""
+        if invariant_values(kernel) and self.changing.isdisjoint(invariant_scalars(kernel)):
+            self.device_constants.add(INVARIANTS.replace(NAME, symbol))
 
     # --- operations ---
 
@@ -236,7 +253,9 @@ class _Compiler:
         # the results for a field bypass the cache if the sweep does not read this field
         streamed = frozenset(sinks.values()) - set(read)
         if sweep.roots():
-            symbol = self.once("sweep", self.target.sweep(kernel, self.numbering.names, streamed))
+            prepared = self.with_invariants(kernel)
+            symbol = self.once("sweep", self.target.sweep(prepared, self.numbering.names, streamed))
+            self.note_constants(symbol, prepared)
         else:
             symbol = self.once("exchange", self.target.halo(kernel, self.numbering.names))
         halo_kernel, extent = self.halo_kernel(sweep, nests, halo, sweep_operands)
@@ -285,8 +304,11 @@ class _Compiler:
         kernel = in_halo(nests.staged, {f.name for f in halo.extended})
         numbers = self.operand_numbers(sweep_arrays)
         kernel = run(kernel, partial(operands, sweep_arrays=sweep_arrays, numbers=numbers, only=True))
+        kernel = self.with_invariants(kernel)
         extent = next(iter(halo.extended.values()))  # all extended fields have the same extent
-        return self.once("halo", self.target.halo(kernel, self.numbering.names)), extent
+        symbol = self.once("halo", self.target.halo(kernel, self.numbering.names))
+        self.note_constants(symbol, kernel)
+        return symbol, extent
 
     # --- boundary conditions ---
 

@@ -321,6 +321,19 @@ def sweeps(operations: list[OperationGraph]) -> list[SweepGraph]:
     return result
 
 
+def changing_scalars(operations: list[OperationGraph]) -> set[str]:
+    """Return the scalars that operations set: by statements, by reductions, and as counters of loops."""
+    result: set[str] = set()
+    for operation in operations:
+        if isinstance(operation, ScalarGraph):
+            result.update(name for name, _ in operation.statements)
+        elif isinstance(operation, SweepGraph):
+            result.update(operation.reductions.values())
+        elif isinstance(operation, LoopGraph):
+            result |= {operation.count} | changing_scalars(operation.body)
+    return result
+
+
 def scalars_in(expressions: Iterable[Expr]) -> list[str]:
     """Return the scalars that expressions read, in order."""
     return [leaf.attribute[0] for leaf in walk(expressions) if leaf.op == "scalar"]

@@ -179,8 +179,8 @@ class DeviceKernel:
     layouts : bool
         True if the kernel reads the layouts of its arrays from memory, since they exceed the parameter space.
     invariants : (str, int) or None
-        Symbol and number of the values in constant memory that the kernel reads. Before each sweep, the
-        kernel named `FILL` + symbol computes these values.
+        Symbol and number of the values in constant memory that the kernel reads. The kernel named `FILL` +
+        symbol computes these values.
     """
 
     name: str
@@ -215,11 +215,16 @@ class DeviceCode:
     loops : tuple of str
         For each loop, in the order of the program text, the name of the kernel that tests for its end. The
         kernels of scalar statements and of stop tests have the names of the corresponding CPU functions.
+    constants : frozenset of str
+        Symbols in constant memory whose values do not change during a run, because no operation sets a scalar
+        on which they depend. Their values are computed at the start of each run, those of other symbols
+        before each sweep.
     """
 
     source: str
     kernels: Mapping[str, tuple[DeviceKernel, ...]]
     loops: tuple[str, ...] = ()
+    constants: frozenset[str] = frozenset()
 
     @property
     def has_invariants(self) -> bool:

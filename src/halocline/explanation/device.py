@@ -11,7 +11,13 @@ from halocline.compile.schedule import Loop, Scalars, Schedule, Stop, flat
 from halocline.compile.strategy import Strategy
 from halocline.native import native
 from halocline.plan.devices import DeviceChoice, share_devices
-from halocline.plan.launches import Launch, SweepLaunches, has_literal_layouts, sweep_launches
+from halocline.plan.launches import (
+    Launch,
+    SweepLaunches,
+    constant_launches,
+    has_literal_layouts,
+    sweep_launches,
+)
 from halocline.plan.layout import Layout
 from halocline.plan.rank import RankPlan, SubdomainPlan
 from halocline.run.devices.devices import label, present_devices, shared_bytes, subdomain_bytes
@@ -45,12 +51,14 @@ class DevicePlan:
         device, the contiguous axis first. `march`: number of planes that a thread visits in sequence.
         `launches` and `groups`: numbers of launches and thread blocks in one execution, summed over all
         subdomains. `reductions`: number of reductions. `scratch`: True if the kernel uses scratch memory.
+        `once`: True if the kernel runs only once, at the start of a run.
     launches : dict of str to int
         Numbers of launches in one pass of the loop, by kind. "cells": kernels of sweeps. "halo": kernels of
         sweeps in the halo. "boundary": boundary conditions. "invariants": kernels that compute values for
-        constant memory. "copy": copies, packing and unpacking of halos. "reductions": last stages of
-        reductions. "scalars": scalars, stops and loop conditions. With one subdomain, the device computes
-        scalars, stops and loop conditions without the host. With several subdomains, this number is 0.
+        constant memory before each sweep. "copy": copies, packing and unpacking of halos. "reductions": last
+        stages of reductions. "scalars": scalars, stops and loop conditions. With one subdomain, the device
+        computes scalars, stops and loop conditions without the host. With several subdomains, this number
+        is 0.
     """
 
     interface: str
@@ -162,7 +170,7 @@ def _kernels(
         ("cells", "halo", "boundary", "invariants", "copy", "reductions", "scalars"), 0
     )
     device_of = {subdomain.number: n // subdomains_per_device for n, subdomain in enumerate(plan.subdomains)}
-    of_pass = schedule.pass_numbers()
+    of_pass, constants = schedule.pass_numbers(), constant_launches(schedule)
     kernels: list[dict[str, Any]] = []
     number = 0
     for n, sweep in enumerate(schedule.sweeps()):
@@ -172,7 +180,12 @@ def _kernels(
         for subdomain in plan.subdomains:
             todo = subdomain.sweeps[n]
             sweep_plan = sweep_launches(schedule, sweep, subdomain, todo)
-            for over, launch in _by_kind(subdomain, sweep_plan):
+            by_kind = list(_by_kind(subdomain, sweep_plan))
+            symbols = {launch.kernel.invariants for _, launch in by_kind}
+            for launch in constants:
+                if launch.kernel.invariants in symbols:
+                    launches.setdefault((launch.kernel.name, "invariants"), []).append(launch)
+            for over, launch in by_kind:
                 launches.setdefault((launch.kernel.name, over), []).append(launch)
                 launch_counts[over] += in_pass
             if in_pass:
@@ -195,6 +208,7 @@ def _kernels(
                     "groups": sum(launch.total_blocks for launch in of_kernel),
                     "reductions": len(largest.kernel.reductions),
                     "scratch": largest.kernel.scratch,
+                    "once": largest in constants,
                 }
             )
     if plan.decomposition.count == 1:

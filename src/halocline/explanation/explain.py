@@ -184,7 +184,8 @@ def _plan_of_run(
     if execution.patch_shape is not None:
         return plan, "as given"
     if schedule.device is not None:
-        return plan, "for a device"
+        in_slabs = any(subdomain.patches.slabs > 1 for subdomain in plan.subdomains)
+        return plan, "for a device, in slabs to limit scratch memory" if in_slabs else "for a device"
     if execution.patch != BY_CACHES:
         layout = transfers.layout
         on_node = min(execution.ranks_per_node or layout.ranks, layout.ranks)

@@ -98,8 +98,8 @@ class Explained:
         True if patches that need no message are computed while messages are in transit; "auto" if a run
         decides by measurement.
     patches_by : str
-        Origin of the patch shape: "as given", "by cache size", "for a device", or the result of a
-        measurement.
+        Origin of the patch shape: "as given", "by cache size", "for a device", "for a device, in slabs to
+        limit scratch memory", or the result of a measurement.
     halo : {"read", "faces", "edges", "uniform"}
         Exchanged halo segments; see `halocline.compile.compiler.compile_program`.
     on : DevicePlan or None

@@ -201,6 +201,7 @@ def _placement(explanation: Explained) -> str:
 
 def _kernel(use: dict[str, Any]) -> list[str]:
     notes = [counted(use["reductions"], "reduction")] * bool(use["reductions"]) + ["scratch"] * use["scratch"]
+    notes += ["once per run"] * use["once"]
     sizes = ["x".join(map(str, use["group"])), str(use["march"])]
     counts = [f"{use[name]:,}" for name in ("groups", "launches")]
     return [str(use["sweep"]), use["kernel"], use["over"], *sizes, *counts, ", ".join(notes)]

@@ -85,7 +85,8 @@ class SweepLaunches:
     Parameters
     ----------
     invariants : tuple of Launch
-        Kernels that compute the invariants of the other kernels, before these run.
+        Kernels that compute the invariants of the other kernels, before these run. The invariants of
+        `constant_launches` are not among them.
     fills : tuple of Launch
         Boundary conditions that run before the patches.
     rims : tuple of Launch
@@ -157,9 +158,25 @@ def sweep_launches(
     partials = tuple((k, blocks_of_kernels.get(k, 0)) for k in kernels[sweep.kernel] if k.reductions)
     fills, rims = tuple(fill_launches(sweep_plan.cores)), tuple(fill_launches(sweep_plan.rims))
     launched = chain(fills, rims, *(item.launches for item in items))
-    symbols = dict.fromkeys(launch.kernel.invariants for launch in launched)
-    invariants = tuple(_fill_launch(symbol, schedule.ndim) for symbol in symbols if symbol is not None)
+    symbols, constants = _symbols(launch.kernel for launch in launched), schedule.device.constants
+    invariants = tuple(
+        _fill_launch(symbol, schedule.ndim) for symbol in symbols if symbol[0] not in constants
+    )
     return SweepLaunches(invariants, fills, rims, tuple(items), partials)
+
+
+def constant_launches(schedule: Schedule) -> tuple[Launch, ...]:
+    """Return the launches at the start of a run: kernels that compute the invariants that do not change."""
+    assert schedule.device is not None
+    symbols = _symbols(chain.from_iterable(schedule.device.kernels.values()))
+    return tuple(
+        _fill_launch(symbol, schedule.ndim) for symbol in symbols if symbol[0] in schedule.device.constants
+    )
+
+
+def _symbols(kernels: Iterable[DeviceKernel]) -> dict[tuple[str, int], None]:
+    """Return the symbols of the invariants that kernels read, and their numbers of values."""
+    return dict.fromkeys(kernel.invariants for kernel in kernels if kernel.invariants is not None)
 
 
 def _fill_launch(invariants: tuple[str, int], ndim: int) -> Launch:

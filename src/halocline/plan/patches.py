@@ -35,6 +35,8 @@ OVERLAP = 16  # minimum ratio of the length of a patch to the extra points of it
 STAGED = 4  # maximum working set of sweeps with stages, as a multiple of the level-2 cache.
 ROW_ALIGNMENT = 64  # alignment of rows of scratch memory, in bytes.
 ROW_ASPECT = 32  # target ratio of the row length to the other edges of a patch
+SCRATCH_BYTES = 4 * 2**30  # limit of scratch memory of a subdomain on a device; above it, slabs are computed
+SLAB_OVERLAP = 8  # minimum ratio of the planes of a slab to the extra planes of its stages
 
 
 @dataclass(frozen=True)
@@ -130,11 +132,14 @@ class Patches:
     ranges : tuple of int
         Thread t initialises the patches ``ranges[t]:ranges[t + 1]`` (first touch), and processes them before
         patches of other threads. All ranges have about the same number of cells.
+    slabs : int
+        Number of slabs along axis 0 that limit the scratch memory of a device; 1 for one inner patch.
     """
 
     edges: tuple[tuple[int, ...], ...]
     table: NDArray[np.int64]
     ranges: tuple[int, ...]
+    slabs: int = 1
 
     def __len__(self) -> int:
         return len(self.table)
@@ -195,7 +200,8 @@ def cut_patches(
         True if messages require polling: patches are then short.
     device : bool
         True if a device owns the subdomain. There is then one inner patch, because all threads of the device
-        process the same patch.
+        process the same patch. If its scratch arrays exceed `SCRATCH_BYTES`, slabs along axis 0 replace this
+        patch; see `slab_count`.
 
     Raises
     ------
@@ -203,12 +209,12 @@ def cut_patches(
         The patch shape is not positive or does not have the dimension of the grid, or there are no threads.
     """
     THREADS.check("threads", threads)
-    shape = subdomain.shape
+    shape, slabs = subdomain.shape, 1
     if patch is None and device:
-        edges = [
-            sorted({0, lower, n - upper, n})
-            for n, (lower, upper) in zip(shape, _outer_layers(shape, received), strict=True)
-        ]
+        outer = _outer_layers(shape, received)
+        inner = [n - sum(layers) for n, layers in zip(shape, outer, strict=True)]
+        slabs = _slabs(inner, working_sets, blocks)
+        edges = _edges(outer, inner, (slabs, *(1 for _ in inner[1:])))
     elif patch is None:
         edges = _default_edges(
             shape, working_sets, received, threads, cache or LEVEL_2, POLLED_CELLS if polled else MOST_CELLS
@@ -218,13 +224,25 @@ def cut_patches(
     lower, upper = ends[0], shape[-1] - ends[1]
     edges[-1] = [0, *(cut for cut in edges[-1][1:-1] if lower <= cut <= upper), shape[-1]]
     if blocks is None:
-        return _table(edges, subdomain.walls, threads)
+        return _table(edges, subdomain.walls, threads, slabs)
     box = subdomain.box
     edges = [
         sorted({*cuts, *(cut - lo for cut in borders if lo < cut < hi)})
         for cuts, borders, lo, hi in zip(edges, blocks.borders, box.lo, box.hi, strict=True)
     ]
-    return _table(edges, subdomain.walls, threads, lambda lo: blocks.active_at(lo + box.lo))
+    return _table(edges, subdomain.walls, threads, slabs, lambda lo: blocks.active_at(lo + box.lo))
+
+
+def _slabs(inner: Sequence[int], working_sets: Sequence[WorkingSet], blocks: Blocks | None) -> int:
+    """Return the number of slabs along axis 0 of the inner cells of a subdomain on a device."""
+    patch = list(inner)
+    if blocks is not None:  # borders of blocks cut the patches too
+        patch = [
+            min(n, max(hi - lo for lo, hi in pairwise(borders)))
+            for n, borders in zip(inner, blocks.borders, strict=True)
+        ]
+    count = slab_count(patch, [working_set.scratch for working_set in working_sets])
+    return 1 if count == 1 else ceil(count * inner[0] / patch[0])
 
 
 def _explicit(patch: int | Sequence[int] | Mapping[str, int], ndim: int) -> tuple[int, ...]:
@@ -264,6 +282,40 @@ def _default_edges(
         enough = ceil(target / prod(pieces[:axis] + pieces[axis + 1 :]))
         pieces[axis] = min(most, max(pieces[axis], enough, min(threads, target) if axis == 0 else 1))
 
+    return _edges(outer, inner, pieces)
+
+
+def slab_count(patch: Sequence[int], scratch_of_sweeps: Sequence[tuple[Slot, ...]]) -> int:
+    """Return the number of slabs along axis 0 that a device computes instead of a patch.
+
+    The scratch arrays of a slab need at most `SCRATCH_BYTES`. However, each slab recomputes stages on planes
+    of its neighbours. A slab therefore has at least `SLAB_OVERLAP` times as many planes as it recomputes,
+    even if its scratch arrays then exceed the limit.
+
+    Parameters
+    ----------
+    patch : sequence of int
+        Cells along each axis.
+    scratch_of_sweeps : sequence of tuple of Slot
+        Scratch arrays of every sweep.
+
+    Returns
+    -------
+    int
+        Number of slabs; 1 if the scratch arrays of the patch are within the limit.
+    """
+    count, overlap = 1, 0
+    for slots in scratch_of_sweeps:
+        constant, whole = (slot_bytes(slots, (planes, *patch[1:])) for planes in (0, patch[0]))
+        if whole > max(constant, SCRATCH_BYTES):
+            planes = max(1, (SCRATCH_BYTES - constant) * patch[0] // (whole - constant))
+            count = max(count, ceil(patch[0] / planes))
+        overlap = max([overlap, *(slot.extra[0] for slot in slots)])
+    return max(1, min(count, patch[0] // max(1, SLAB_OVERLAP * overlap)))
+
+
+def _edges(outer: Sequence[tuple[int, int]], inner: Sequence[int], pieces: Sequence[int]) -> list[list[int]]:
+    """Return the cuts of outer patches, and of inner patches that divide the inner cells evenly."""
     return [
         sorted({0, *(lower + i * n // p for i in range(p + 1)), lower + n + upper})
         for (lower, upper), n, p in zip(outer, inner, pieces, strict=True)
@@ -288,6 +340,7 @@ def _table(
     edges: Sequence[Sequence[int]],
     walls: tuple[tuple[bool, bool], ...],
     threads: int,
+    slabs: int,
     active: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None,
 ) -> Patches:
     """Return all patches between the edges, or only patches with an active first cell."""
@@ -315,13 +368,18 @@ def _table(
     cells = list(accumulate((table[:, 1] - table[:, 0]).prod(axis=1).tolist(), initial=0))
     shares = (t * cells[-1] / threads for t in range(1, threads))
     ranges = (0, *(bisect_left(cells, share) for share in shares), len(table))
-    return Patches(tuple(tuple(e) for e in edges), table, ranges)
+    return Patches(tuple(tuple(e) for e in edges), table, ranges, slabs)
 
 
 def scratch_bytes(sweep: Sweep, patches: Patches) -> int:
     """Return the bytes of scratch memory that the kernel of a sweep requires for the largest patch."""
+    return slot_bytes(sweep.scratch, patches.max_extents)
+
+
+def slot_bytes(slots: Sequence[Slot], patch: Sequence[int]) -> int:
+    """Return the bytes of scratch arrays for a patch, with padded rows."""
     total = 0
-    for slot in sweep.scratch:
-        *outer, row = slot.points(patches.max_extents)
+    for slot in slots:
+        *outer, row = slot.points(patch)
         total += prod(outer) * -(-slot.item * row // ROW_ALIGNMENT) * ROW_ALIGNMENT
     return total

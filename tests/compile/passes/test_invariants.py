@@ -13,9 +13,12 @@ from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import ComputeInvariants, Let, Nest, flat
 from halocline.compile.ir.verify import InvalidKernel, verify
 from halocline.compile.passes.invariants import (
+    MAX_CHANGING,
     MAX_INVARIANTS,
     MIN_REGISTERS,
     NAME,
+    invariant_scalars,
+    invariant_values,
     invariants,
     required_registers,
 )
@@ -98,6 +101,74 @@ def test_shared_memory_tiles_need_room_for_their_planes_only() -> None:
     for kernel_, room, planes in ((kernel, plane, 1), (constants, plane, 1), (constants, plane - 1, 0)):
         kernel_of_threads = threads(kernel_, block_splits(kernel_.ndim), "planes", room)
         assert sum(a.kind == "field_tile" for a in kernel_of_threads.arrays) == planes
+
+
+def test_a_kernel_with_invariants_in_constant_memory_is_unchanged() -> None:
+    kernel = invariants(weighted(SOME))
+    assert invariants(kernel) is kernel
+    assert len(invariant_values(kernel)) == SOME
+    assert invariant_values(weighted(SOME)) == ()
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [(MAX_CHANGING, SOME), (MAX_CHANGING + 1, SOME + MAX_CHANGING + 1)]
+)
+def test_a_few_changing_values_stay_in_registers(count: int, expected: int) -> None:
+    grid = hc.Grid((8, 8, 8), (1.0, 1.0, 1.0), periodic=True)
+    u, p, q = grid.field("u"), hc.parameter("p"), hc.parameter("q")
+    total: Expr = u * 1.0
+    for n in range(SOME):
+        total = hc.sqrt(total) * (p + float(n + 2))
+    for n in range(count):
+        total = hc.sqrt(total) * (q + float(n + 2))
+    original = in_nest(kernel_of(total))
+    for changing, values, scalars in (
+        ({"q"}, expected, {"p"} if expected == SOME else {"p", "q"}),
+        ({"p", "q"}, min(SOME + count, MAX_INVARIANTS), {"p", "q"}),  # no other values
+        ({"r"}, min(SOME + count, MAX_INVARIANTS), {"p", "q"}),
+    ):
+        kernel = invariants(original, changing)
+        verify(kernel)
+        assert len(invariant_values(kernel)) == min(values, MAX_INVARIANTS)
+        assert invariant_scalars(kernel) == scalars
+        assert required(kernel) == required(original)
+
+
+@pytest.mark.parametrize(
+    ("scalar", "is_constant"),
+    [
+        ("limit", True),
+        ("before", False),
+        ("first", False),
+        ("inner", False),
+        ("largest", False),
+        ("step", False),
+    ],
+)
+def test_constants_depend_on_no_scalar_that_the_program_sets(scalar: str, is_constant: bool) -> None:
+    """Statements, reductions and counters of loops set scalars, also before a loop and in inner loops."""
+    grid = hc.Grid((8, 8, 8), (1.0, 1.0, 1.0), periodic=True)
+    u, v, limit = grid.field("u"), grid.field("v"), hc.parameter("limit")
+
+    @hc.program
+    def program() -> None:
+        scalars = {name: hc.scalar(name) for name in ("before", "first", "inner", "largest", "step")}
+        scalars["before"].set(limit * 2.0)
+        scalars["first"].set(hc.sum(u))
+        with hc.loop(limit=3):
+            scalars["step"].set(scalars["step"] + 1.0)
+            with hc.loop(limit=limit):
+                scalars["inner"].set(limit * 3.0)
+                scalars["largest"].set(hc.max(u))
+            total = v[1, 0, 0]
+            for n in range(SOME):
+                total = hc.sqrt(total) * (scalars.get(scalar, limit) + float(n + 2))
+            v.set(total)
+
+    schedule = compile_program(program.trace(), grid, device=Strategy())
+    assert schedule.device is not None
+    assert schedule.device.has_invariants
+    assert bool(schedule.device.constants) == is_constant
 
 
 def test_kernels_without_invariants_are_unchanged() -> None:

@@ -2,12 +2,17 @@
 
 A kernel may have a hundred of these values, such as parameters and weights of differences. Without this pass,
 these values occupy registers while a thread computes its cells. If a nest needs many registers, a separate
-kernel computes these values before each sweep. On CUDA devices, instructions then read the values from
-constant memory without a load.
+kernel computes these values. On CUDA devices, instructions then read the values from constant memory without
+a load.
+
+The separate kernel runs once at the start of a run if no operation of the program changes the scalars that
+it reads. Otherwise it runs before each sweep. A few values that change during a run, such as the time step,
+therefore stay in registers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Set
 from dataclasses import replace
 
 from halocline.compile.ir import statements as ir
@@ -17,6 +22,7 @@ from halocline.compile.passes.order import Steps, registers
 ADDRESS = 2  # registers per address
 DTYPE = "float64"
 MAX_INVARIANTS = 64  # of a sweep; 128 sweeps fit into the 64 KiB of constant memory of a CUDA module
+MAX_CHANGING = 4  # changing values that stay in registers, so that no kernel runs before each sweep
 MIN_REGISTERS = 96  # a nest that needs fewer keeps its invariants, so that a sweep has no further launches
 NAME = ":invariants"  # no field has a colon in its name
 
@@ -42,14 +48,23 @@ def varying_registers(kernel: Kernel, nest: ir.Nest) -> int:
     return Steps(kernel, varying, stores, set(results) - {*ir.roots(stores)}).max_live
 
 
-def invariants(kernel: Kernel) -> Kernel:
-    """Move invariants of the nests that need many registers to constant memory, at most `MAX_INVARIANTS`."""
+def invariants(kernel: Kernel, changing: Set[str] = frozenset()) -> Kernel:
+    """Move invariants of the nests that need many registers to constant memory, at most `MAX_INVARIANTS`.
+
+    Values that depend on scalars in `changing` stay in registers, unless there are more than `MAX_CHANGING`
+    or no other values. A kernel whose invariants are in constant memory is returned unchanged.
+    """
+    if invariant_values(kernel):
+        return kernel
     selected: dict[int, None] = {}
     nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
     crowded = [nest for nest in nests if required_registers(kernel, nest) > MIN_REGISTERS]
     for nest in crowded:
         results = ir.roots(nest.body)
         selected |= dict.fromkeys(_used_invariants(kernel, kernel.below(results), results))
+    constant = [n for n in selected if changing.isdisjoint(_scalars(kernel, [n]))]
+    if constant and len(selected) - len(constant) <= MAX_CHANGING:
+        selected = dict.fromkeys(constant)
     selected = dict.fromkeys(list(selected)[:MAX_INVARIANTS])
     if not selected:
         return kernel
@@ -65,6 +80,21 @@ def invariants(kernel: Kernel) -> Kernel:
     )
     first = ir.ComputeInvariants(NAME, tuple(selected))
     return replace(kernel, arrays=(*kernel.arrays, array), values=tuple(table.values), body=(first, *body))
+
+
+def invariant_values(kernel: Kernel) -> tuple[int, ...]:
+    """Return the values in constant memory, by their numbers in the kernel."""
+    return tuple(n for s in kernel.body if isinstance(s, ir.ComputeInvariants) for n in s.values)
+
+
+def invariant_scalars(kernel: Kernel) -> frozenset[str]:
+    """Return the scalars on which the values in constant memory depend."""
+    return _scalars(kernel, invariant_values(kernel))
+
+
+def _scalars(kernel: Kernel, numbers: Iterable[int]) -> frozenset[str]:
+    values = (kernel.values[n] for n in kernel.below(numbers))
+    return frozenset(value.attribute for value in values if value.op == "scalar")
 
 
 def _used_invariants(kernel: Kernel, order: list[int], results: list[int]) -> list[int]:

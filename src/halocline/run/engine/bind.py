@@ -20,7 +20,7 @@ from halocline.compile.schedule import Await, Fill, Loop, Operation, Scalars, Sc
 from halocline.native import native
 from halocline.plan.box import Box, three
 from halocline.plan.exchange import TAGS, Message
-from halocline.plan.launches import Launch, SweepLaunches, sweep_launches
+from halocline.plan.launches import Launch, constant_launches, sweep_launches
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
 from halocline.run.devices.devices import device_errors
 from halocline.run.devices.links import Ends, ends_of_messages
@@ -251,7 +251,9 @@ def build_device_engine(
         shape, handle = three(plan.decomposition.shape, 1), domain.comm.handle
         engine = code.Engine.on_devices(str(library), subdomains, scalars, shape, domain.spins, handle)
     with on_all_ranks():
-        DeviceBinder(schedule, plan, ends).append(engine, schedule.operations)
+        binder = DeviceBinder(schedule, plan, ends)
+        engine.constants([binder.constants(subdomain) for subdomain in plan.subdomains])
+        binder.append(engine, schedule.operations)
     return engine
 
 
@@ -273,8 +275,10 @@ class DeviceBinder(Binder):
     def share(self, sweep: Sweep, subdomain: SubdomainPlan, plan: SweepPlan) -> Any:
         planned = sweep_launches(self.schedule, sweep, subdomain, plan)
 
+        totals = dict(planned.partials)
+
         def launches(of: Sequence[Launch]) -> list[Any]:
-            return [self._launch(launch, subdomain, planned) for launch in of]
+            return [self._launch(launch, subdomain, totals.get(launch.kernel, 0)) for launch in of]
 
         items = [
             self.native.Item(item.needs, item.rims, launches(item.launches), item.halo)
@@ -287,7 +291,12 @@ class DeviceBinder(Binder):
             *self.exchange(subdomain, plan), invariants, *boundary, items, partials
         )
 
-    def _launch(self, launch: Launch, subdomain: SubdomainPlan, planned: SweepLaunches) -> Any:
+    def constants(self, subdomain: SubdomainPlan) -> list[Any]:
+        """Return the native launches at the start of a run."""
+        return [self._launch(launch, subdomain, 0) for launch in constant_launches(self.schedule)]
+
+    def _launch(self, launch: Launch, subdomain: SubdomainPlan, total_blocks: int) -> Any:
+        """Return a native launch; `total_blocks` counts the thread blocks of a kernel that reduces."""
         kernel = launch.kernel
         frame = [
             *chain(*launch.cells.on_three_axes, *launch.patch.on_three_axes),
@@ -295,7 +304,7 @@ class DeviceBinder(Binder):
             *three(subdomain.box.lo),
             *three(subdomain.decomposition.shape, 1),
             launch.first_block,
-            dict(planned.partials).get(kernel, 0),
+            total_blocks,
             *launch.block_cells,
         ]
         operands, reduces, scratch = list(kernel.operands), bool(kernel.reductions), kernel.scratch
