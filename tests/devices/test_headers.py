@@ -385,9 +385,10 @@ HC_KERNEL reduce(HC_GLOBAL const double* HC_RESTRICT x, hc_int64 length, hc_int6
   hc_partial_reset(&greatest, HC_MAX);
   hc_partial_reset(&count, HC_COUNT);
   hc_partial_reset(&value, HC_VALUE);
+  hc_sum_state state = hc_sum_begin(&sum);
   for (hc_int64 i = hc_block_number() * hc_block_threads() + thread; i < n; i += step) {
     const double each = x[i % length];
-    hc_sum_put(&sum, each);
+    hc_sum_put(&sum, &state, each);
     hc_min_put(&least, each);
     hc_max_put(&greatest, each);
     hc_count_put(&count, each != 0);

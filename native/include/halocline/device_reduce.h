@@ -6,7 +6,8 @@
 //   HC_SHARED hc_partial scratch[HC_SCRATCH(256)];     // for blocks of at most 256 threads
 //   hc_partial sum;
 //   hc_partial_reset(&sum, HC_SUM);
-//   for (...) hc_sum_put(&sum, x);                     // or hc_min_, hc_max_, hc_count_, hc_value_put
+//   hc_sum_state state = hc_sum_begin(&sum);           // for sums only
+//   for (...) hc_sum_put(&sum, &state, x);             // or hc_min_put(&partial, x), hc_max_put, ...
 //   hc_block_reduce(HC_SUM, &sum, scratch, thread, hc_block_threads());
 //   if (thread == 0) partials[frame.first_block + hc_block_number()] = sum;
 //
@@ -39,31 +40,50 @@ HC_FUNCTION void hc_partial_raise(hc_partial* p, hc_int64 top) {
   p->top = hc_max_index(p->top, top);
 }
 
-HC_FUNCTION void hc_sum_put(hc_partial* p, double x) {
+// Splitter of the summands of a thread, and the bits of the smallest |x| that it does not split.
+typedef struct {
+  double high, middle, low;
+  hc_uint64 bound;
+} hc_sum_state;
+
+// Return the splitter for a highest bin. That of HC_TOP_LAST would overflow, so its summands are scaled by
+// 2^-80, which is two bins. Its bound is 0, so that all of these summands take the path of hc_sum_put for
+// summands of any size.
+HC_FUNCTION hc_sum_state hc_sum_begin(const hc_partial* p) {
+  const int last = p->top == HC_TOP_LAST;
+  const hc_splitter s = hc_sum_splitter((int)p->top - (last ? 2 : 0));
+  hc_sum_state state;
+  state.high = s.high;
+  state.middle = s.middle;
+  state.low = s.low;
+  state.bound = last ? 0 : hc_bin_limit((int)p->top) + 1;
+  return state;
+}
+
+HC_FUNCTION void hc_sum_put(hc_partial* p, hc_sum_state* s, double x) {
   const hc_uint64 size = hc_bits(x) & (hc_uint64)HC_INT64_MAX;
-  // hc_bin_limit of the last bin exceeds the bits of infinity, so the largest finite number is the limit.
-  const hc_uint64 limit = p->top == HC_TOP_LAST ? 0x7fefffffffffffffu : hc_bin_limit((int)p->top);
-  if (size > limit) {
+  double y = x;
+  if (size >= s->bound) {
     if (size >= (hc_uint64)HC_KEY_INFINITY) {
       p->word |= x > 0 ? HC_PLUS_INFINITY : x < 0 ? HC_MINUS_INFINITY : HC_MET_NAN;
       return;
     }
-    int top = (int)p->top + 1;
-    while (size > hc_bin_limit(top)) ++top;
-    hc_partial_raise(p, top);
+    int top = (int)p->top;
+    while (top < HC_TOP_LAST && size > hc_bin_limit(top)) ++top;
+    if (top > p->top) {
+      hc_partial_raise(p, top);
+      *s = hc_sum_begin(p);
+    }
+    if (p->top == HC_TOP_LAST) y = x * 0x1p-80;
   }
-  // The splitter of bin HC_TOP_LAST would overflow, so its summands are scaled by 2^-80, which is two bins.
-  const int last = p->top == HC_TOP_LAST;
-  const hc_splitter s = hc_sum_splitter((int)p->top - (last ? 2 : 0));
-  double y = last ? x * 0x1p-80 : x;
-  double t = s.high + y;
-  p->bins[0] += (hc_int64)(hc_bits(t) - hc_bits(s.high));
-  y -= t - s.high;
-  t = s.middle + y;
-  p->bins[1] += (hc_int64)(hc_bits(t) - hc_bits(s.middle));
-  y -= t - s.middle;
-  t = s.low + y;
-  p->bins[2] += (hc_int64)(hc_bits(t) - hc_bits(s.low));
+  double t = s->high + y;
+  p->bins[0] += (hc_int64)(hc_bits(t) - hc_bits(s->high));
+  y -= t - s->high;
+  t = s->middle + y;
+  p->bins[1] += (hc_int64)(hc_bits(t) - hc_bits(s->middle));
+  y -= t - s->middle;
+  t = s->low + y;
+  p->bins[2] += (hc_int64)(hc_bits(t) - hc_bits(s->low));
 }
 
 HC_FUNCTION void hc_min_put(hc_partial* p, double x) {

@@ -369,15 +369,17 @@ class _Printer(KernelPrinter):
     def print_reset_partial(self, statement: ir.ResetPartial) -> None:
         self.out.add(f"hc_partial partial{statement.number};")
         self.out.add(f"hc_partial_reset(&partial{statement.number}, HC_{statement.kind.upper()});")
+        if statement.kind == "sum":
+            self.out.add(f"hc_sum_state state{statement.number} = hc_sum_begin(&partial{statement.number});")
 
     def print_reduce(self, statement: ir.Reduce) -> None:
         if statement.slot not in self.slots:
             self.slots.append(statement.slot)
         value = self.cast(statement.value, "float64")
         counted = " != 0.0" if statement.kind == "count" else ""
-        self.out.add(
-            f"hc_{statement.kind}_put(&partial{self.slots.index(statement.slot)}, {value}{counted});"
-        )
+        number = self.slots.index(statement.slot)
+        state = f" &state{number}," if statement.kind == "sum" else ""
+        self.out.add(f"hc_{statement.kind}_put(&partial{number},{state} {value}{counted});")
 
     def print_cell(self, statement: ir.Cell) -> None:
         self.block(f"if ({self.inside(statement.offset)})", statement.body)
