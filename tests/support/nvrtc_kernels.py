@@ -123,7 +123,7 @@ SPILLED: dict[str, dict[str, int]] = {
     "case-mhd-benchmark": {LITERALS: 13, "default": 154, "direct": 154, "planes": 330},
     "case-helical-turbulence": {"default": 101, "direct": 101, "planes": 175},
     "case-orszag-tang-resistive": {"default": 9, "direct": 9, "planes": 140},
-    "case-convection": {LITERALS: 13, "default": 75, "direct": 75, "planes": 70},
+    "case-convection": {LITERALS: 13, "default": 137, "direct": 137, "planes": 70},
     **{f"case-{name}": {"planes": 210} for name in ("orszag-tang", "rotor", "field-loop", "cp-alfven")},
     "case-blast": {"memory-queue": 40, "planes": 210},
     "case-shock-tube": {LITERALS: 9},
