@@ -14,7 +14,7 @@ from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import complete_pass, is_recording, run
 from halocline.compile.numbering import Numbering, Sweeps, field_infos, number_buffers, wrapped_fields
 from halocline.compile.passes.contract import contract, count_flops
-from halocline.compile.passes.invariants import invariant_scalars, invariant_values, invariants
+from halocline.compile.passes.invariants import invariant_scalars, invariant_values
 from halocline.compile.passes.operands import Operands, operands, second_buffer
 from halocline.compile.passes.scratch import stage_uses
 from halocline.compile.schedule import INVARIANTS, NAME, Code
@@ -169,12 +169,6 @@ class _Compiler:
                 self.source.append(text)
         return self.symbols[code]
 
-    def with_invariants(self, kernel: Kernel) -> Kernel:
-        """Return a kernel for the target; on devices, with invariants in constant memory."""
-        if isinstance(self.target, Device):
-            return run(kernel, partial(invariants, changing=self.changing))
-        return kernel
-
     def note_constants(self, symbol: str, kernel: Kernel) -> None:
         """Note the symbol in constant memory of a kernel if its values do not change during a run."""
         if invariant_values(kernel) and self.changing.isdisjoint(invariant_scalars(kernel)):
@@ -253,7 +247,7 @@ class _Compiler:
         # the results for a field bypass the cache if the sweep does not read this field
         streamed = frozenset(sinks.values()) - set(read)
         if sweep.roots():
-            prepared = self.with_invariants(kernel)
+            prepared = self.target.with_invariants(kernel, self.changing)
             symbol = self.once("sweep", self.target.sweep(prepared, self.numbering.names, streamed))
             self.note_constants(symbol, prepared)
         else:
@@ -304,7 +298,7 @@ class _Compiler:
         kernel = in_halo(nests.staged, {f.name for f in halo.extended})
         numbers = self.operand_numbers(sweep_arrays)
         kernel = run(kernel, partial(operands, sweep_arrays=sweep_arrays, numbers=numbers, only=True))
-        kernel = self.with_invariants(kernel)
+        kernel = self.target.with_invariants(kernel, self.changing)
         extent = next(iter(halo.extended.values()))  # all extended fields have the same extent
         symbol = self.once("halo", self.target.halo(kernel, self.numbering.names))
         self.note_constants(symbol, kernel)

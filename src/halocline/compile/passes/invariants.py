@@ -52,10 +52,8 @@ def invariants(kernel: Kernel, changing: Set[str] = frozenset()) -> Kernel:
     """Move invariants of the nests that need many registers to constant memory, at most `MAX_INVARIANTS`.
 
     Values that depend on scalars in `changing` stay in registers, unless there are more than `MAX_CHANGING`
-    or no other values. A kernel whose invariants are in constant memory is returned unchanged.
+    or no other values.
     """
-    if invariant_values(kernel):
-        return kernel
     selected: dict[int, None] = {}
     nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
     crowded = [nest for nest in nests if required_registers(kernel, nest) > MIN_REGISTERS]

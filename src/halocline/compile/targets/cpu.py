@@ -6,7 +6,7 @@ A large kernel is divided into several functions, which reduces the compile time
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -68,6 +68,10 @@ class Cpu:
     def ordered(self, kernel: Kernel) -> Kernel:
         """Return a kernel whose nests with stages run plane by plane."""
         return run(kernel, planes)
+
+    def with_invariants(self, kernel: Kernel, changing: Set[str]) -> Kernel:
+        """Return the kernel unchanged: a CPU has enough registers, and fast memory for the others."""
+        return kernel
 
     def sweep(self, kernel: Kernel, names: Names, streamed: frozenset[str]) -> Code:
         """Return two functions for a sweep: for fields that fit into the cache, and for larger fields."""

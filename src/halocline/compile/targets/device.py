@@ -7,7 +7,7 @@ that the bits are equal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -51,6 +51,10 @@ class Device:
         """Return a kernel whose independent nests share a device kernel."""
         return run(kernel, merge)
 
+    def with_invariants(self, kernel: Kernel, changing: Set[str]) -> Kernel:
+        """Return a kernel with invariants in constant memory; `changing` are scalars that a run changes."""
+        return run(kernel, partial(invariants, changing=changing))
+
     def sweep(self, kernel: Kernel, names: Names, streamed: frozenset[str]) -> Code:
         """Return the kernels of a sweep.
 
@@ -82,7 +86,6 @@ class Device:
 
     def _kernels(self, kernel: Kernel, names: Names, strategy: Strategy) -> Code:
         declarations = scratch_declarations(kernel)
-        kernel = run(kernel, invariants)
         texts = [
             print_fill_kernel(kernel, names, statement)
             for statement in kernel.body
