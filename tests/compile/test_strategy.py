@@ -30,8 +30,10 @@ def test_invalid_strategies_are_reported(wrong: dict[str, Any], words: str) -> N
     [
         ((1, "march", 4), "'march' is unknown; known: thread, stream, unroll, vector"),
         ((3, "thread", 4), "expected axis 0, 1 or 2"),
-        ((1, "vector", 2), r"expected axis 0, 1 or 2 \(2 for vectors\)"),
+        ((1, "vector", 2), r"expected axis 0, 1 or 2 \(1 for unroll, 2 for vector\)"),
+        ((0, "unroll", 2), r"expected axis 0, 1 or 2 \(1 for unroll, 2 for vector\)"),
         ((1, "unroll", 0), "a positive size"),
+        ((1, "unroll", 5), "at most 4 for unroll and vector"),
     ],
 )
 def test_invalid_splits_are_reported(split: tuple[int, str, int], words: str) -> None:

@@ -9,6 +9,7 @@ namespace halocline::device {
 namespace {
 
 constexpr int64_t kSegment = 128;             // bytes
+constexpr int64_t kRowsAfter = 3;             // a thread may compute four rows, of which the box has one
 constexpr int64_t kPiece = int64_t{4} << 20;  // bytes per copy to or from the host
 
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -35,7 +36,9 @@ Storage::Storage(std::shared_ptr<Device> device, const Index& shape, const Index
   layout_.s0 = layout_.s1 * (lower[1] + shape[1] + upper[1]);
   layout_.at = lower[0] * layout_.s0 + lower[1] * layout_.s1 + lead / size;
   const int64_t planes = lower[0] + shape[0] + upper[0];
-  buffer_ = device_->allocate(static_cast<size_t>(planes * layout_.s0) * itemsize);
+  // Threads compute complete rows and vectors of cells, and discard the results beyond the box.
+  const int64_t after = kRowsAfter * layout_.s1 + kSegment / size;
+  buffer_ = device_->allocate(static_cast<size_t>(planes * layout_.s0 + after) * itemsize);
 }
 
 bool Storage::holds(const Index& lo, const Index& hi) const {

@@ -17,6 +17,7 @@ REGISTERS = 192  # maximum registers for values of a thread; the other 63 are fo
 # holds two blocks, or three if the values that vary from cell to cell fit into 168 registers per thread.
 SMALL_BLOCK, RESIDENT_BLOCKS, VARYING_REGISTERS = (32, 4), 3, 118
 VECTOR_BYTES = 16  # maximum size of a load or store of one thread
+MAX_ROWS = 4  # maximum rows of a thread; fields have memory for rows beyond the last one, see storage.cpp
 # Kernels that need few registers for a vector of cells compute vectors; see docs/explanation/gpu-kernels.md.
 VECTOR_BLOCK, VECTOR_REGISTERS = (32, 8), 48
 PARAMETER_BYTES = 1024  # parameter space of a kernel: at least 1024 in OpenCL, 4096 in CUDA
@@ -46,15 +47,19 @@ class Split:
     size: int
 
     def __post_init__(self) -> None:
-        positive = self.kind in ("block", "unroll", "vector")
+        positive, most = self.kind in ("block", "unroll", "vector"), self.size
+        if self.kind in ("unroll", "vector"):
+            most = MAX_ROWS
         if self.kind not in ("block", "thread", "stream", "unroll", "vector"):
             raise unknown_name_error(
                 "split of device kernels", self.kind, ("thread", "stream", "unroll", "vector")
             )
-        if not 0 <= self.axis <= 2 or self.size < positive or (self.kind == "vector" and self.axis != 2):
+        known = {"unroll": (1,), "vector": (2,)}.get(self.kind, (0, 1, 2))
+        if self.axis not in known or not positive <= self.size <= most:
             raise InputError(
-                f"device kernels with {self}: expected axis 0, 1 or 2 (2 for vectors), and a positive size "
-                "(0 for threads or streaming: by the cells of a launch)"
+                f"device kernels with {self}: expected axis 0, 1 or 2 (1 for unroll, 2 for vector), and a "
+                f"positive size (0 for thread or stream: by the cells of a launch; at most {MAX_ROWS} for "
+                "unroll and vector)"
             )
 
 

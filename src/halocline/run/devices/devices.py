@@ -12,7 +12,7 @@ from typing import Any
 
 from halocline import forks
 from halocline.compile.nvrtc import compile_cuda
-from halocline.compile.strategy import SHARED_BYTES
+from halocline.compile.strategy import MAX_ROWS, SHARED_BYTES
 from halocline.compile.targets.source import OPENCL_OPTIONS, device_headers
 from halocline.errors import InputError, RunError
 from halocline.lang.dtype import ITEMSIZE
@@ -245,9 +245,13 @@ def storage_layout(field: FieldPlan) -> tuple[int, int, int]:
 
 
 def storage_bytes(field: FieldPlan) -> int:
-    """Return the bytes of device memory that a field of a subdomain needs, including the padding of rows."""
+    """Return the bytes of device memory that a field of a subdomain needs, including the padding of rows.
+
+    After the last row, there are rows for threads that compute several rows at once.
+    """
     planes = three(field.storage.shape, 1)[0]
-    return planes * storage_layout(field)[1] * ITEMSIZE[field.dtype]
+    _, s0, s1 = storage_layout(field)
+    return (planes * s0 + (MAX_ROWS - 1) * s1) * ITEMSIZE[field.dtype] + SEGMENT
 
 
 def subdomain_bytes(plan: SubdomainPlan, known: Container[str] = ()) -> int:
