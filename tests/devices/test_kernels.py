@@ -180,7 +180,11 @@ def compiled(strategy: Strategy, order: int = 6) -> Schedule:
 
 def test_a_queue_reads_each_value_once() -> None:
     """A 2.5D streaming kernel reads one new value along the slowest axis in each step, not seven."""
-    texts = {reads: compiled(Strategy(reads)).device.source for reads in READS}  # type: ignore[union-attr]
+    strategies_by_reads = {reads: Strategy(reads, block_splits(3)) for reads in READS}
+    texts = {
+        reads: compiled(strategy).device.source  # type: ignore[union-attr]
+        for reads, strategy in strategies_by_reads.items()
+    }
     loops = {reads: text[text.index("i < i_end") :] for reads, text in texts.items()}
     counts = {reads: loop.count("u_cell[") for reads, loop in loops.items()}
     assert counts == {"direct": 19, "queue": 13, "planes": 0}  # planes are copied to shared memory

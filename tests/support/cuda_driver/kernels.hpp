@@ -27,11 +27,25 @@
 #define __launch_bounds__(...)
 #define __constant__  // the driver finds these variables by their names
 #define __shared__ static thread_local
+#define __align__(bytes) __attribute__((aligned(bytes)))
 
 struct uint3 {
   unsigned x, y, z;
 };
 using dim3 = uint3;
+
+struct __align__(16) double2 {
+  double x, y;
+};
+struct __align__(8) float2 {
+  float x, y;
+};
+struct __align__(16) float4 {
+  float x, y, z, w;
+};
+static inline double2 make_double2(double x, double y) { return {x, y}; }
+static inline float2 make_float2(float x, float y) { return {x, y}; }
+static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
 static thread_local uint3 threadIdx, blockIdx, blockDim, gridDim;
 
