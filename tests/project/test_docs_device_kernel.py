@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -30,7 +31,7 @@ def difference(quoted: str, printed: str) -> str:
     return printed[position:] if parts[-1] else ""
 
 
-def test_the_page_quotes_lines_of_the_kernels_in_order(tmp_path):
+def test_the_page_quotes_lines_of_the_kernels_in_order(tmp_path: Path) -> None:
     text = PAGE.read_text()
     blocks = BLOCK.findall(text)
     assert len(blocks) == text.count("```python")
@@ -49,7 +50,7 @@ PRINTED = "a\n  b (1 + 2)\n  c\n    d\ne\n"
 @pytest.mark.parametrize(
     "quoted", [PRINTED, "a\n  b (...)\n...\ne\n", "...\n  c\n    d\n...\n", "a\n  ...\n    d\n...\n"]
 )
-def test_quotations_of_a_text_have_no_difference(quoted):
+def test_quotations_of_a_text_have_no_difference(quoted: str) -> None:
     assert difference(quoted, PRINTED) == ""
 
 
@@ -62,5 +63,5 @@ def test_quotations_of_a_text_have_no_difference(quoted):
     "a\n  c\n...\n",
     "...\n  b\n...\n",
 ])  # fmt: skip
-def test_other_quotations_have_a_difference(quoted):
+def test_other_quotations_have_a_difference(quoted: str) -> None:
     assert difference(quoted, PRINTED) != ""
