@@ -215,8 +215,8 @@ def copies(options: argparse.Namespace) -> Iterator[Row]:
             yield compared(
                 f"heat 3D order {order}, {dtype}",
                 lambda order=order, dtype=dtype: tuple(
-                    heat((40, 37, 150), order, dtype, hc.Euler(), **where)
-                    for where in ({"device": "cpu"}, {"device": options.device, "kernels": "planes"})
+                    heat((40, 37, 150), order, dtype, hc.Euler(), **settings)
+                    for settings in ({"device": "cpu"}, {"device": options.device, "kernels": "planes"})
                 ),
             )
 

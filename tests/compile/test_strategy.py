@@ -28,7 +28,7 @@ def test_invalid_strategies_are_reported(wrong: dict[str, Any], words: str) -> N
 @pytest.mark.parametrize(
     ("split", "words"),
     [
-        ((1, "march", 4), "'march' is unknown; known: thread, stream, unroll, vector"),
+        ((1, "sideways", 4), "'sideways' is unknown; known: thread, stream, unroll, vector"),
         ((3, "thread", 4), "expected axis 0, 1 or 2"),
         ((1, "vector", 2), r"expected axis 0, 1 or 2 \(1 for unroll, 2 for vector\)"),
         ((0, "unroll", 2), r"expected axis 0, 1 or 2 \(1 for unroll, 2 for vector\)"),

@@ -433,8 +433,8 @@ def test_wide_stencils_stream_deeper_with_many_blocks(
     assert launch.planes == planes
     assert launch.block_counts == (-(-shape[2] // 64), -(-shape[1] // 4), -(-shape[0] // planes))
     # a given length is kept
-    given = replace(kernel, splits=block_splits(3, planes=16))
-    assert _launch(given, cells, cells, (0,) * 3).planes == 16
+    fixed = replace(kernel, splits=block_splits(3, planes=16))
+    assert _launch(fixed, cells, cells, (0,) * 3).planes == 16
     # reductions begin with this length
     reducing = _launch(replace(kernel, reductions=(0,)), cells, cells, (0,) * 3)
     assert reducing.planes >= planes

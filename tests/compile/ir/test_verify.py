@@ -117,7 +117,7 @@ WRONG: dict[str, tuple[Callable[[], Kernel], str]] = {
     ),
     "nest in a nest": (lambda: changed(lambda a, b: (replace(a, body=(a,)), b)), "a nest in a nest"),
     "loop outside": (lambda: replace(small(), body=(row_loop(), *small().body)), "Axis outside of Nest"),
-    "loop of an unknown kind": (lambda: within(row_loop("march")), "of kind 'march' with step 1"),
+    "loop of an unknown kind": (lambda: within(row_loop("sideways")), "of kind 'sideways' with step 1"),
     "loop without step": (lambda: within(replace(row_loop(), step=0)), "of kind 'stream' with step 0"),
     "repeated loop": (lambda: within(row_loop(body=(row_loop(),))), "two loops over axis 0"),
     "threads without blocks": (lambda: within(row_loop("thread")), "but thread blocks do not"),

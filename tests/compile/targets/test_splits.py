@@ -51,11 +51,11 @@ def test_kernels_with_many_registers_have_small_blocks() -> None:
 
 
 def test_the_splits_of_a_strategy_take_precedence() -> None:
-    given = block_splits(3, (16, 8), rows=2, cells=4)
-    assert chosen(kernel(V * 2.0), Strategy(splits=given)) == (given, "")
+    large = block_splits(3, (16, 8), rows=2, cells=4)
+    assert chosen(kernel(V * 2.0), Strategy(splits=large)) == (large, "")
     fewer = block_splits(3, (16, 8), rows=2, cells=2)
-    assert chosen(kernel(U * 2.0), Strategy(splits=given, resident_blocks=2)) == (fewer, "2")
-    assert chosen(kernel(hc.exp(U)), Strategy(splits=given)) == (block_splits(3, (16, 8)), "")
+    assert chosen(kernel(U * 2.0), Strategy(splits=large, resident_blocks=2)) == (fewer, "2")
+    assert chosen(kernel(hc.exp(U)), Strategy(splits=large)) == (block_splits(3, (16, 8)), "")
 
 
 def test_splits_of_another_grid_are_reported() -> None:

@@ -231,7 +231,7 @@ class Axis(Statement):
         The axis. A loop of kind "thread" may have several axes; it then numbers their cells row by row.
     kind : {"stream", "block", "thread"}
         "stream": one cell after the other. The other kinds exist only on devices. "block": each thread block
-        computes `step` cells. "thread": each thread computes `step` adjacent cells of its block, and the body
+        computes `step` cells. "thread": each thread computes `step` adjacent cells of its block. The body
         runs only if the first of these cells is in the box of the kernel.
     step : int
         Number of cells; 0 if each launch determines it.

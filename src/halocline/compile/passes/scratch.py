@@ -23,9 +23,9 @@ def stage_uses(kernel: Kernel) -> tuple[list[ir.StageUse], list[ir.Slot]]:
     """Return the stages of a kernel in the order of their stores, and the slots that they share.
 
     A stage uses the free slot that must grow least, or a new slot. Nests run through a patch one after the
-    other. A stage therefore cannot share a slot with a stage that its nest reads. Nests of a device kernel
-    may run in any order, so that a stage cannot share a slot with a stage that any of them reads. A ring of
-    several planes has a separate slot, since it is always in use while nests run plane by plane.
+    other. A stage therefore cannot share a slot with a stage that its nest reads, or that another nest of the
+    same device kernel reads: these nests may run in any order. A ring of several planes has a separate slot,
+    since it is always in use while nests run plane by plane.
     """
     nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
     last: dict[str, int] = {}

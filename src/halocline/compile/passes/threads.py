@@ -119,8 +119,8 @@ def lets(kernel: Kernel, nest: ir.Nest) -> tuple[ir.Body, ir.Body]:
 class _NeighbourStorage:
     """Selection of the arrays whose values are kept in queues and tiles.
 
-    An array that is read at several positions along the streaming axis has a queue for each row of the
-    thread, if enough registers are free. An array that is read at neighbours along the other axes has a field
+    A row of a thread has a queue for an array that it reads at several positions along the streaming axis.
+    Queues need free registers. An array that is read at neighbours along the other axes has a field
     tile, if `free_bytes` of shared memory suffice. Threads copy each plane of the tiles `ahead` planes before
     they need it.
     """

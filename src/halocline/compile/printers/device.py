@@ -153,10 +153,10 @@ class _Printer(KernelPrinter):
         ndim = self.kernel.ndim
         extent, top = joint_extent(nests)
         sides = zip(padded_extent(extent, ndim), padded(top, ndim), strict=True)
-        own = zip(self.extent, padded(self.nest.top, ndim), strict=True)
+        of_nest = zip(self.extent, padded(self.nest.top, ndim), strict=True)
         return tuple(
             (lower - lo, upper - hi, at_wall - t)
-            for ((lower, upper), at_wall), ((lo, hi), t) in zip(sides, own, strict=True)
+            for ((lower, upper), at_wall), ((lo, hi), t) in zip(sides, of_nest, strict=True)
         )
 
     # --- threads and 2.5D streaming ---
@@ -387,8 +387,8 @@ class _Printer(KernelPrinter):
     def inside(self, offset: ir.Offset, cells: int = 1) -> str:
         """Return the condition under which all of some adjacent cells of a row are in the box.
 
-        The first cell of the thread is in the box, except that it may lie before the first cell of a row,
-        since the cells of a vector are aligned.
+        The first cell of the thread is in the box. For vectors, which are aligned, it may also lie before the
+        first cell of a row.
         """
         conditions = [
             f"{VARIABLES[axis]} + {offset[axis]} < {self.end(axis)}" for axis in (0, 1) if offset[axis]
