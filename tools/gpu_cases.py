@@ -29,9 +29,11 @@ from halocline.problems.problem import Problem
 from halocline.run.devices.checked import VARIABLE, mark_checked
 from halocline.run.devices.devices import compile_for
 from halocline.run.domain.domain import Domain
+from halocline.run.engine import prepare
 from halocline.run.ranks.launch import environment, mpiexec
 from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import world
+from halocline.run.tuning.kernels import strategies as tuned_strategies
 from halocline.study.measuring import exchange, overlap
 from halocline.study.measuring.exchange import busiest_rank_traffic
 from halocline.words import counted
@@ -208,17 +210,38 @@ def strategies(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def copies(options: argparse.Namespace) -> Iterator[Row]:
-    """Compare the bits of kernels with asynchronous copies, also on devices that have not been checked."""
+    """Compare the bits of kernels with asynchronous copies, also on devices that have not been checked.
+
+    The strategies are those of `--kernels tune`, with one and several cells per thread.
+    """
     os.environ[VARIABLE] = "1"
-    for order in (2, 6):
-        for dtype in ("float64", "float32"):
-            yield compared(
-                f"heat 3D order {order}, {dtype}",
-                lambda order=order, dtype=dtype: tuple(
-                    heat((40, 37, 150), order, dtype, hc.Euler(), **settings)
-                    for settings in ({"device": "cpu"}, {"device": options.device, "kernels": "planes"})
+    runs: dict[str, tuple[int, Callable[..., str]]] = {
+        **{
+            f"heat 3D order {order}, {dtype}": (
+                3,
+                lambda order=order, dtype=dtype, **settings: heat(
+                    (40, 37, 150), order, dtype, hc.Euler(), **settings
                 ),
             )
+            for order in (2, 6)
+            for dtype in ("float64", "float32")
+        },
+        "wave": (2, lambda **settings: wave(70, 2, **settings)),
+        "cg-fused": (2, lambda **settings: cg(65, 2, "cg-fused", **settings)[0]),
+        "stages": (3, lambda **settings: limited((20, 24, 70), **settings)),
+    }
+    for name, (ndim, run) in runs.items():
+        expected = run(device="cpu")
+        for strategy in tuned_strategies(ndim, staged=False):
+            if strategy.reads == "planes":
+                prepare.Strategy = lambda *_, strategy=strategy: strategy  # type: ignore[assignment, misc]
+                yield compared(
+                    f"{name}, {strategy}",
+                    lambda run=run, expected=expected: (
+                        expected,
+                        run(device=options.device, kernels="planes"),
+                    ),
+                )
 
 
 def checked(options: argparse.Namespace) -> Iterator[Row]:

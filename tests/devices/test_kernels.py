@@ -156,6 +156,35 @@ def test_slabs_do_not_change_bits(
         assert max(counts) > 2
 
 
+@pytest.mark.parametrize("rows", [2, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.parametrize("reads", ["planes", pytest.param("queue", marks=pytest.mark.long)])
+def test_rows_of_a_thread_may_have_queues_of_different_length(
+    reads: str, rows: int, opencl: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows read other planes, and rows beyond the box feed cells inside it."""
+    updates = [
+        lambda u: u + u[1, 0, 0] * u[0, 1, 0] + u[2, -1, 0],
+        lambda u: u + u[1, 0, 0] * u[0, 1, 0] + u[2, 1, 0],
+        lambda u: u - u[-1, 0, 0] + u[0, 1, 0] * u[1, 1, 0],
+        lambda u: u + u[0, 0, 1] + u[1, 1, 0] + u[1, 0, 0],
+    ]
+
+    def checksums(**options: Any) -> list[str]:
+        result = []
+        for update in updates:
+            grid = hc.Grid((7, 9, 11), periodic=True)
+            u = grid.field("u")
+            sim = hc.Simulation(grid, hc.program(lambda u, update=update: u.set(0.3 * update(u))), **options)
+            sim[u] = lambda x, y, z: 1.0 + 0.3 * x * y - 0.2 * z
+            sim.run(steps=2)
+            result.append(sim.checksum(u))
+        return result
+
+    expected = checksums()
+    use_splits(monkeypatch, reads, rows, 2)
+    assert checksums(device="opencl:0") == expected
+
+
 @pytest.mark.parametrize("subdomains", [1, 2])
 def test_values_in_constant_memory_change_with_time(subdomains: int, opencl: Any, sources: list[str]) -> None:
     checksums = weighted_steps("opencl:0", subdomains_per_rank=subdomains)

@@ -57,10 +57,10 @@ def test_explain_reports_devices_kernels_and_launches(opencl: Devices):
     assert not device["literal_layouts"]
     kernels = {(kernel["sweep"], kernel["kernel"]): kernel for kernel in explanation.on.kernels}
     sweep = kernels[3, "sweep_2_0"]  # the start and the first residual are before the loop
-    assert (sweep["over"], sweep["march"], sweep["reductions"]) == ("cells", 16, 1)
+    assert (sweep["over"], sweep["planes"], sweep["reductions"]) == ("cells", 16, 1)
     assert sweep["fields"] == ("r", "p", "p'")
-    assert sweep["group"] == (16, 1, 1)  # vectors of two cells, as wide as the rows of a subdomain
-    assert sweep["groups"] == 2  # 32 cells along x, 16 planes per thread
+    assert sweep["block_shape"] == (16, 1, 1)  # vectors of two cells, as wide as the rows of a subdomain
+    assert sweep["blocks"] == 2  # 32 cells along x, 16 planes per thread
     assert explanation.on.launches["reductions"] == 2
     assert explanation.on.launches["scalars"] == 0  # several subdomains: the host computes them
     subdomain = explanation.plan.subdomains[0]

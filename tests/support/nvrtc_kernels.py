@@ -120,7 +120,7 @@ PROGRAMS: dict[str, Callable[[Take], None]] = {
 # Right-hand sides of magnetohydrodynamics have more values at once than a thread has registers. Other kernels
 # spill none, except for a few bytes on sm_70 with shared-memory tiles.
 SPILLED: dict[str, dict[str, int]] = {
-    "case-mhd-benchmark": {LITERALS: 13, "default": 154, "direct": 154, "planes": 330},
+    "case-mhd-benchmark": {LITERALS: 22, "default": 154, "direct": 154, "planes": 330},
     "case-helical-turbulence": {"default": 101, "direct": 101, "planes": 175},
     "case-orszag-tang-resistive": {"default": 9, "direct": 9, "planes": 140},
     "case-convection": {LITERALS: 13, "default": 137, "direct": 137, "planes": 70},

@@ -298,7 +298,7 @@ class _Compiler:
         kernel = in_halo(nests.staged, {f.name for f in halo.extended})
         numbers = self.operand_numbers(sweep_arrays)
         kernel = run(kernel, partial(operands, sweep_arrays=sweep_arrays, numbers=numbers, only=True))
-        kernel = self.target.with_invariants(kernel, self.changing)
+        kernel = self.target.with_invariants(self.target.ordered(kernel), self.changing)
         extent = next(iter(halo.extended.values()))  # all extended fields have the same extent
         symbol = self.once("halo", self.target.halo(kernel, self.numbering.names))
         self.note_constants(symbol, kernel)

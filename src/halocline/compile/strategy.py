@@ -25,6 +25,12 @@ FRAME_BYTES, LAYOUT_BYTES, POINTER_BYTES = 26 * 8, 3 * 8, 8  # see frame.h
 REDUCING_BYTES = MAX_THREADS_PER_BLOCK // 2 * 40  # for reductions: one hc_partial per two threads
 
 
+# possible axes of each kind of split
+AXES_OF_KIND = {
+    "block": (0, 1, 2), "thread": (0, 1, 2), "stream": (0, 1), "unroll": (1,), "vector": (2,),
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Split:
     """Division of the cells of a loop nest along one axis.
@@ -47,19 +53,19 @@ class Split:
     size: int
 
     def __post_init__(self) -> None:
-        positive, most = self.kind in ("block", "unroll", "vector"), self.size
-        if self.kind in ("unroll", "vector"):
-            most = MAX_ROWS
-        if self.kind not in ("block", "thread", "stream", "unroll", "vector"):
-            raise unknown_name_error(
-                "split of device kernels", self.kind, ("thread", "stream", "unroll", "vector")
-            )
-        known = {"unroll": (1,), "vector": (2,)}.get(self.kind, (0, 1, 2))
-        if self.axis not in known or not positive <= self.size <= most:
+        if self.kind not in AXES_OF_KIND:
+            raise unknown_name_error("split of device kernels", self.kind, tuple(AXES_OF_KIND))
+        counts_cells = self.kind in ("unroll", "vector")
+        least, most = int(counts_cells or self.kind == "block"), MAX_ROWS if counts_cells else self.size
+        if (
+            self.axis not in AXES_OF_KIND[self.kind]
+            or not least <= self.size <= most
+            or (self.kind == "vector" and self.size == 3)
+        ):
             raise InputError(
                 f"device kernels with {self}: expected axis 0, 1 or 2 (1 for unroll, 2 for vector), and a "
                 f"positive size (0 for thread or stream: by the cells of a launch; at most {MAX_ROWS} for "
-                "unroll and vector)"
+                "unroll; 1, 2 or 4 for vector)"
             )
 
 
@@ -105,7 +111,7 @@ def block_splits(
         unroll = (Split(1, "unroll", rows),) * (rows > 1)
         threads = Split(2, "thread", along), Split(1, "thread", across)
         return (*threads, *vector, *unroll, Split(0, "stream", planes))
-    stream = (Split(3 - ndim, "stream", planes),) * (ndim > 1)
+    stream = (Split(1, "stream", planes),) * (ndim > 1)
     return (Split(2, "thread", along * across), *vector, *stream)
 
 
@@ -146,14 +152,31 @@ class Strategy:
             raise InputError(
                 f"storage of stages of device kernels is {self.stages!r}; expected shared or memory"
             )
-        threads = prod(max(1, split.size) for split in self.splits if split.kind == "thread")
-        if self.resident_blocks < 0 or threads > MAX_THREADS_PER_BLOCK:
-            raise InputError(
-                f"device kernels with {self}: expected positive numbers, at most "
-                f"{MAX_THREADS_PER_BLOCK} threads"
-            )
         if self.reads not in READS:
             raise unknown_name_error("strategy of device kernels", self.reads, READS)
+        defect = self._defect()
+        if defect:
+            raise InputError(f"device kernels with {self}: {defect}")
+
+    def _defect(self) -> str:
+        """Return why the splits do not fit together; empty if they do."""
+        threads = {split.axis: split.size for split in self.splits if split.kind == "thread"}
+        streamed = streaming_axis(self.splits)
+        if len({(split.axis, split.kind) for split in self.splits}) < len(self.splits):
+            return "two splits of one kind along one axis; expected one"
+        if any(split.kind == "block" for split in self.splits):
+            return "a strategy cannot fix the cells of a block; use thread, stream, unroll and vector"
+        if self.splits and 2 not in threads:
+            return "expected threads along axis 2"
+        if any(split.axis == streamed and split.kind != "stream" for split in self.splits):
+            return f"axis {streamed} is streamed; expected no other split along it"
+        if any(s.kind in ("unroll", "vector") and s.axis not in threads for s in self.splits):
+            return "several cells at once along an axis without threads; add a split into threads"
+        if self.resident_blocks < 0 or prod(max(1, n) for n in threads.values()) > MAX_THREADS_PER_BLOCK:
+            return f"expected positive numbers, at most {MAX_THREADS_PER_BLOCK} threads"
+        if self.resident_blocks and (self.reads == "planes" or 0 in threads.values()):
+            return "resident_blocks needs a number of threads, and direct or queue"
+        return ""
 
     def __str__(self) -> str:
         text = self.reads
@@ -162,6 +185,8 @@ class Strategy:
             text += ", thread blocks by registers"
         elif all(threads):
             text += f", thread blocks of {' x '.join(map(str, threads))}"
+        else:
+            text += ", thread blocks by the cells of a launch"
         texts = {"stream": "{} planes per thread", "unroll": "{} rows per thread", "vector": "vectors of {}"}
         for split in self.splits:
             text += f", {texts[split.kind].format(split.size)}" if split.kind in texts and split.size else ""

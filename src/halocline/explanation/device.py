@@ -47,9 +47,9 @@ class DevicePlan:
         Kernels in each sweep of this rank. `sweep`: number of the sweep in `explain`, from 1. `kernel`: name.
         `over`: kind of the computed cells, "cells", "halo", "boundary", or "invariants" for the values in
         constant memory. `fields`: fields of the kernel.
-        `group` and `march` apply to the largest launch. `group`: size of a thread block along x, y, z of the
-        device, the contiguous axis first. `march`: number of planes that a thread visits in sequence.
-        `launches` and `groups`: numbers of launches and thread blocks in one execution, summed over all
+        `block_shape` and `planes` apply to the largest launch. `block_shape`: size of a thread block along
+        x, y, z of the device, the contiguous axis first. `planes`: number of planes that a thread visits.
+        `launches` and `blocks`: numbers of launches and thread blocks in one execution, summed over all
         subdomains. `reductions`: number of reductions. `scratch`: True if the kernel uses scratch memory.
         `once`: True if the kernel runs only once, at the start of a run.
     launches : dict of str to int
@@ -202,10 +202,10 @@ def _kernels(
                     "kernel": name,
                     "over": over,
                     "fields": tuple(names[f] for f in dict.fromkeys(largest.kernel.operands)),
-                    "group": largest.block_shape,
-                    "march": largest.planes,
+                    "block_shape": largest.block_shape,
+                    "planes": largest.planes,
                     "launches": len(of_kernel),
-                    "groups": sum(launch.total_blocks for launch in of_kernel),
+                    "blocks": sum(launch.total_blocks for launch in of_kernel),
                     "reductions": len(largest.kernel.reductions),
                     "scratch": largest.kernel.scratch,
                     "once": largest in constants,

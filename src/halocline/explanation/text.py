@@ -178,7 +178,7 @@ def _devices(on: DevicePlan, placement: str) -> Iterator[str]:
         uses = list(of_sweep)
         boundary = [use for use in uses if use["over"] == "boundary"]
         if boundary:  # these launches are many and small
-            counts = (f"{sum(use[name] for use in boundary):,}" for name in ("groups", "launches"))
+            counts = (f"{sum(use[name] for use in boundary):,}" for name in ("blocks", "launches"))
             kernels.append([str(sweep), counted(len(boundary), "kernel"), "boundary", "", "", *counts, ""])
         kernels += [_kernel(use) for use in uses if use["over"] != "boundary"]
     sizes = ["threads\nper block", "cells per\nthread", "thread\nblocks", "\nlaunches"]
@@ -202,8 +202,8 @@ def _placement(explanation: Explained) -> str:
 def _kernel(use: dict[str, Any]) -> list[str]:
     notes = [counted(use["reductions"], "reduction")] * bool(use["reductions"]) + ["scratch"] * use["scratch"]
     notes += ["once per run"] * use["once"]
-    sizes = ["x".join(map(str, use["group"])), str(use["march"])]
-    counts = [f"{use[name]:,}" for name in ("groups", "launches")]
+    sizes = ["x".join(map(str, use["block_shape"])), str(use["planes"])]
+    counts = [f"{use[name]:,}" for name in ("blocks", "launches")]
     return [str(use["sweep"]), use["kernel"], use["over"], *sizes, *counts, ", ".join(notes)]
 
 

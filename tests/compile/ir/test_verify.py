@@ -12,6 +12,7 @@ from halocline.compile.ir.kernel import Array, Kernel, Value
 from halocline.compile.ir.statements import (
     Allocate,
     Axis,
+    Barrier,
     Body,
     Let,
     Nest,
@@ -120,6 +121,18 @@ WRONG: dict[str, tuple[Callable[[], Kernel], str]] = {
     "loop of an unknown kind": (lambda: within(row_loop("sideways")), "of kind 'sideways' with step 1"),
     "loop without step": (lambda: within(replace(row_loop(), step=0)), "of kind 'stream' with step 0"),
     "repeated loop": (lambda: within(row_loop(body=(row_loop(),))), "two loops over axis 0"),
+    "several axes": (
+        lambda: within(Axis((0, 1), "stream", 1, ())),
+        r"over axes \(0, 1\); expected 0, 1 or 2",
+    ),
+    "barrier of some threads": (
+        lambda: within(Axis((0,), "block", 0, (row_loop("thread", (Barrier(),)),))),
+        "Barrier within the cells of a thread",
+    ),
+    "nests that depend on each other": (
+        lambda: changed(lambda a, b: (replace(a, kernel=0), replace(b, kernel=0))),
+        r"two nests of device kernel 0 depend on each other by \['s'\]",
+    ),
     "threads without blocks": (lambda: within(row_loop("thread")), "but thread blocks do not"),
     "row outside": (lambda: replace(small(), body=(Row("u", (0, 0)), *small().body)), "Row outside of Nest"),
     "span": (

@@ -85,9 +85,10 @@ def test_merged_nests_have_the_bits_of_the_cpu(walls: bool, opencl: Any, monkeyp
     monkeypatch.setattr(prepare, "Strategy", lambda *_: Strategy(stages="memory"))
     sim, checksum = flow(device="opencl:0")
     assert checksum == expected
-    kernels = next(iter(sim.schedule.device.kernels.values()))
-    (stages,) = (sweep.stages for sweep in sim.schedule.sweeps() if sweep.stages)
-    assert len(kernels) <= max(
-        stage.last for stage in stages
-    )  # the sweep has one nest more than the last index
+    (sweep,) = (sweep for sweep in sim.schedule.sweeps() if sweep.stages)
+    extents = [(kernel.extent, kernel.top) for kernel in sim.schedule.device.kernels[sweep.kernel]]
+    assert (len(extents), 1 + max(stage.last for stage in sweep.stages)) == (3, 5)
+    source = sim.schedule.device.source
+    assert "(f.hi[1] - 2)" in source  # the end of a nest with a smaller extent than its kernel
+    assert "(f.hi[1] - f.box_top[1])" in source
     assert flow(device="opencl:0", patch=6)[1] == expected

@@ -8,9 +8,18 @@ from typing import Any
 
 import pytest
 
-from halocline.run.devices.checked import COPY, DEFINITION, VARIABLE, check_file, mark_checked, with_copies
+from halocline.compile.targets.source import device_text
+from halocline.run.devices.checked import (
+    DEFINITION,
+    VARIABLE,
+    check_file,
+    has_copies,
+    mark_checked,
+    with_copies,
+)
 
-SOURCE = f"void kernel() {{ {COPY}double, to, from); }}"
+SOURCE = device_text(["HC_KERNEL copy(double *to, double *from) { HC_COPY(double, to, from); }"], 1)
+PLAIN = device_text(["HC_KERNEL nothing() {}"], 1)
 
 
 def device(**facts: str) -> Any:
@@ -30,11 +39,13 @@ def test_only_checked_devices_copy_asynchronously() -> None:
     assert with_copies(device(), SOURCE) == SOURCE
     mark_checked(device())
     assert with_copies(device(), SOURCE) == DEFINITION + SOURCE
-    assert with_copies(device(), "no copies") == "no copies"
+    assert with_copies(device(), PLAIN) == PLAIN
+    assert has_copies(device())
     assert check_file(device()).read_text() == "GPU, driver 1.2\n"
     for other in ({"name": "other"}, {"driver": "1.3"}, {"architecture": "sm_80"}):
         assert with_copies(device(**other), SOURCE) == SOURCE, other
     assert with_copies(device(interface="opencl"), SOURCE) == SOURCE
+    assert not has_copies(device(interface="opencl"))
 
 
 @pytest.mark.usefixtures("empty_cache")

@@ -18,15 +18,15 @@ def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_unreadable_tuning_files_are_ignored(nothing_known: Path) -> None:
-    name = kernels.key("source", ["device"], (8, 8), 1)
+    name = kernels.key("source", ["device"], (8, 8), 1, ())
     assert recall(Tuned[Strategy], cache_file(name, "kernels")) is None
     for text in ("", "{}", '{"choice": {"reads": "fast"}, "gain": 1.0, "tried": 2}'):
         cache_file(name, "kernels").write_text(text)
         assert recall(Tuned[Strategy], cache_file(name, "kernels")) is None
-    known = ("a", ["d"], (8,), 1)
-    other_keys = [("b", ["d"], (8,), 1), ("a", ["e"], (8,), 1), ("a", ["d"], (9,), 1), ("a", ["d"], (8,), 2)]
-    keys = {kernels.key(*arguments) for arguments in (known, *other_keys)}
-    assert len(keys) == 5
+    known = {"source": "a", "devices": ["d"], "shape": (8,), "ranks": 1, "choices": ()}
+    changes = {"source": "b", "devices": ["e"], "shape": (9,), "ranks": 2, "choices": (Strategy("direct"),)}
+    keys = {kernels.key(**known), *(kernels.key(**known | {name: other}) for name, other in changes.items())}
+    assert len(keys) == 6
 
 
 @pytest.mark.parametrize("ndim", [1, 2, 3])

@@ -302,7 +302,7 @@ class CheckAngles(Statement):
 
 
 class ComputeInvariants(Statement):
-    """Computation of values, and their storage in `array`, by a kernel that runs before the sweep."""
+    """Computation of values, and their storage in `array`, by a separate kernel."""
 
     array: str
     values: tuple[int, ...]

@@ -13,6 +13,7 @@ value that a statement uses is computed once, in the statement or around it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
 from typing import NoReturn
 
 from halocline.compile.ir import statements as ir
@@ -60,6 +61,9 @@ _WITHIN: dict[type[ir.Statement], tuple[str, ...]] = {
 }
 
 
+# statements that contain a barrier: all threads of a block must reach them
+_FOR_ALL_THREADS = (ir.FillTiles, ir.LoadTiles, ir.Barrier, ir.ReduceBlock)
+
 # for each part of a row: a statement over this part must lie in one of these statements
 _HOLDERS = {"piece": ("Pieces", "Lines"), "line": ("Lines",), "block": ("RowBlocks",)}
 
@@ -85,6 +89,7 @@ def verify(kernel: Kernel) -> None:
     _arrays(kernel, statements, fail)
     _places(kernel, fail)
     _stages(kernel, statements, fail)
+    _kernels(kernel, fail)
     _reductions(statements, fail)
     _invariants(kernel, statements, fail)
     if any(isinstance(s, (ir.Let, ir.Strip)) for s in statements) and _is_placed(kernel, statements):
@@ -175,6 +180,10 @@ def _places(kernel: Kernel, fail: Fail) -> None:
             if isinstance(statement, ir.Axis):
                 _axis(statement, around, fail)
                 kind = statement.kind
+            if isinstance(statement, _FOR_ALL_THREADS) and "thread" in around:
+                fail(
+                    f"{type(statement).__name__} within the cells of a thread; other threads do not reach it"
+                )
             missing = [kind for kind in _WITHIN.get(type(statement), ()) if kind not in around]
             if missing:
                 fail(f"{type(statement).__name__} outside of {missing[0]}")
@@ -198,6 +207,8 @@ def _axis(loop: ir.Axis, around: Sequence[str], fail: Fail) -> None:
     """Check a loop over an axis: its kind, and that threads divide the cells of a thread block once."""
     if loop.kind not in ("block", "thread", "stream") or loop.step < (loop.kind != "block"):
         fail(f"loop over axes {loop.axes} of kind {loop.kind!r} with step {loop.step}")
+    if not loop.axes or not {*loop.axes} <= {0, 1, 2} or (len(loop.axes) > 1 and loop.kind != "thread"):
+        fail(f"loop of kind {loop.kind!r} over axes {loop.axes}; expected 0, 1 or 2, or several for threads")
     for axis in loop.axes:
         if f"{loop.kind} {axis}" in around or (loop.kind != "block" and f"thread {axis}" in around):
             fail(f"two loops over axis {axis}, the inner one of kind {loop.kind!r}")
@@ -275,6 +286,17 @@ def _within(writer: ir.Statement, reader: ir.Nest, name: str, offset: ir.Offset,
         top = reader.top[axis] + upper + o - writer.top[axis]
         if below < lower - o or above < max(upper + o, top):
             fail(f"stage {name!r} is read at {offset}, beyond {writer.extent} with top {writer.top}")
+
+
+def _kernels(kernel: Kernel, fail: Fail) -> None:
+    """Check that the nests of a device kernel do not depend on each other."""
+    nests = [s for s in kernel.body if isinstance(s, ir.Nest) and s.kernel is not None]
+    read = [{name for name, _ in kernel.loads(ir.used_values(ir.flat((nest,))))} for nest in nests]
+    written = [{s.array for s in ir.flat((nest,)) if isinstance(s, ir.STORES)} for nest in nests]
+    for n, m in permutations(range(len(nests)), 2):
+        shared = written[n] & (read[m] | written[m])
+        if nests[n].kernel == nests[m].kernel and shared:
+            fail(f"two nests of device kernel {nests[n].kernel} depend on each other by {sorted(shared)}")
 
 
 def _reductions(statements: Sequence[ir.Statement], fail: Fail) -> None:

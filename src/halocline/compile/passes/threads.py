@@ -1,7 +1,8 @@
-"""One nest on a device: each thread computes a column of cells, with 2.5D streaming.
+"""Threads for the nests of a device kernel: in general, each thread computes a column, with 2.5D streaming.
 
 The thread visits a few planes along the slowest axis of the grid. It reduces its partial results once for all
-of its cells. Registers keep values along this axis until later cells use them, as a sliding window.
+of its cells. Registers keep values along this axis until later cells use them, as a sliding window. In thin
+boxes, each thread computes one cell.
 """
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ class _NeighbourStorage:
                         queue, dtype, "queue", source=name, length=self.lanes, layers=(ends,), shape=(row,)
                     )
         planes = {name: [o for o in offsets if not o[streaming]] for name, offsets in reads.items()}
-        planes = {name: plane for name, plane in planes.items() if any(any(o) for o in plane)}
+        planes = {name: p for name, p in planes.items() if any(self._row(o) is None for o in p)}
         for ahead in AHEAD if self.reads == "planes" else ():
             self.ahead, self.tiles, free_bytes = ahead, {}, self.free_bytes
             for name, plane in planes.items():
@@ -180,7 +181,7 @@ class _NeighbourStorage:
         """Return the tile of a field that is read at some offsets in the plane.
 
         The rows of a tile begin and end with complete vectors. The tile also contains the planes up to the
-        newest one in the queue of the field, which is loaded from the tile.
+        newest one in the queues of the field, which are loaded from the tile.
         """
         dtype = self.source.array[name].dtype
         (along, lanes), (across, rows) = (
@@ -192,8 +193,7 @@ class _NeighbourStorage:
             max(0, max(o[axis] for o in plane) + 1 - cells) for axis, cells in ((1, rows), (2, lanes))
         )
         before, behind = (-(-n // lanes) * lanes for n in (before, behind))
-        queue = self.queues.get(self._queue(name, 0))
-        last = 0 if queue is None else queue.layers[0][1]
+        last = max(0, *(q.layers[0][1] for q in self.queues.values() if q.source == name), 0)
         layers = (0, last), (below, above), (before, behind)
         shape = last + self.ahead + 1, across * rows + below + above, along * lanes + before + behind
         return Array(

@@ -45,7 +45,9 @@ def _slots(kernel: Kernel) -> tuple[dict[str, Array], list[Array]]:
     """Return the stages that a kernel stores as tiles, and the parts of shared memory that they use."""
     tiles: dict[str, Array] = {}
     cells: dict[int, int] = {}
-    for use in stage_uses(kernel)[0]:
+    # a thread block computes the nests in order, also those that could share a kernel
+    in_order = tuple(replace(s, kernel=None) if isinstance(s, ir.Nest) else s for s in kernel.body)
+    for use in stage_uses(replace(kernel, body=in_order))[0]:
         extent = padded_extent(use.extent, kernel.ndim)
         top = padded(use.top, kernel.ndim)
         sides = zip(_shape(kernel.ndim), extent, top, strict=True)

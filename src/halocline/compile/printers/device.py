@@ -247,16 +247,15 @@ class _Printer(KernelPrinter):
         array = self.kernel.array[statement.array]
         last, tile = array.layers[0][1], self.kernel.array.get(f"{array.source}:field_tile")
         text = self.queue_source(array, last)
-        if tile is not None and last:
-            text = self.in_tile(tile, f"{self.name_of(array)}_newest", (0, array.shape[0], 0))
-            text = self.as_vector(text, array, "HC_LOCAL")
+        if tile is not None and last >= 0:
+            text = self.as_vector(self.in_tile(tile, last, (0, array.shape[0], 0)), array, "HC_LOCAL")
         self.out.add(f"{self.queued(array, last)} = {text};")
 
     def queue_source(self, array: Array, step: int) -> str:
         """Return the text that reads an entry of a queue from memory."""
         offset = [step if axis == self.streaming_axis else 0 for axis in range(3)]
         offset[1] += array.shape[0]
-        return self.vector_in_memory(array, tuple(offset), array.length)
+        return self.as_vector(self.in_memory(array, tuple(offset)), array, "HC_GLOBAL")
 
     def print_shift_queue(self, statement: ir.ShiftQueue) -> None:
         array = self.kernel.array[statement.array]
@@ -298,10 +297,19 @@ class _Printer(KernelPrinter):
             array = self.kernel.array[name]
             last = array.layers[0][1]
             self.copy_planes(array, f"{v} + {last + statement.ahead}")
-            out.add(f"const int {self.name_of(array)}_plane = {self.place_of(array, v)};")
-            if last:
-                out.add(f"const int {self.name_of(array)}_newest = {self.place_of(array, f'{v} + {last}')};")
+            for step in self.planes_read(array):
+                place = self.place_of(array, f"{v} + {step}" if step else v)
+                out.add(f"const int {self.plane_of(array, step)} = {place};")
         out.add("HC_COPIES_END();")
+
+    def planes_read(self, tile: Array) -> list[int]:
+        """Return the planes of a tile that threads read: the current one, and the newest of each queue."""
+        queues = (a for a in self.kernel.arrays if (a.kind, a.source) == ("queue", tile.source))
+        return sorted({0, *(queue.layers[0][1] for queue in queues if queue.layers[0][1] > 0)})
+
+    def plane_of(self, tile: Array, step: int) -> str:
+        """Return the variable with the place of a plane in a tile, `step` planes after the current one."""
+        return f"{self.name_of(tile)}_plane{step or ''}"
 
     def place_of(self, array: Array, plane: str) -> str:
         """Return the place of a plane in the ring of a field tile."""
@@ -326,7 +334,8 @@ class _Printer(KernelPrinter):
                 if self.streaming_axis == 0:
                     index[1] = "row"
                     out.add(f"const hc_int64 row = j_begin - {below} + n / {vectors};")
-                    conditions.append(f"row < {self.end(1)} + {above}")
+                    # rows beyond the box feed the queues of threads that have the last row
+                    conditions.append(f"row < {self.end(1)} + {max(above, self.steps[1] - 1)}")
                 out.add(f"const hc_int64 cell = k_begin - {before} + n % {vectors}{lanes};")
                 index[VARIABLES.index(self.streamed)] = "plane"
                 place = f"{index[0]} * {name}_layout.s0 + {index[1]} * {name}_layout.s1 + {index[2]}"
@@ -382,10 +391,14 @@ class _Printer(KernelPrinter):
         self.out.add(f"hc_{statement.kind}_put(&partial{number},{state} {value}{counted});")
 
     def print_cell(self, statement: ir.Cell) -> None:
-        self.block(f"if ({self.inside(statement.offset)})", statement.body)
+        condition = self.inside(statement.offset)
+        if condition:
+            self.block(f"if ({condition})", statement.body)
+        else:
+            self.body(statement.body)
 
     def inside(self, offset: ir.Offset, cells: int = 1) -> str:
-        """Return the condition under which all of some adjacent cells of a row are in the box.
+        """Return the condition under which some adjacent cells of a row are in the box; empty for none.
 
         The first cell of the thread is in the box. For vectors, which are aligned, it may also lie before the
         first cell of a row.
@@ -398,13 +411,14 @@ class _Printer(KernelPrinter):
             conditions.append(f"k + {first} >= {self.begin(2)}" if first else f"k >= {self.begin(2)}")
             if last:
                 conditions.append(f"k + {last} < {self.end(2)}")
-        return " && ".join(conditions) or "1"
+        return " && ".join(conditions)
 
     def print_store_cells(self, statement: ir.StoreCells) -> None:
         array, offset = self.kernel.array[statement.array], statement.offset
         values = [self.cast(number, array.dtype) for number in statement.values]
-        with self.out.block(f"if ({self.inside(offset, len(values))})"):
-            self.out.add(self.stored(array, offset, vector_text(array.dtype, values), len(values)))
+        condition = self.inside(offset, len(values))
+        text = self.stored(array, offset, vector_text(array.dtype, values), len(values))
+        self.out.add(f"if ({condition}) {text}" if condition else text)
         if len(values) > 1:
             with self.out.block("else"):
                 for lane, value in enumerate(values):
@@ -515,26 +529,21 @@ class _Printer(KernelPrinter):
             entry = self.queued(array, offset[self.streaming_axis])
             return f"{entry}.{LANES[offset[2]]}" if array.length > 1 else entry
         if array.kind == "field_tile":
-            return self.in_tile(array, f"{self.name_of(array)}_plane", offset)
+            return self.in_tile(array, 0, offset)
         return self.in_memory(array, offset)
 
-    def in_tile(self, array: Array, plane: str, offset: ir.Offset) -> str:
-        """Return the text that reads a plane of a field tile at an offset from the current cell."""
+    def in_tile(self, array: Array, step: int, offset: ir.Offset) -> str:
+        """Return the text that reads a field tile `step` planes ahead, at an offset in this plane."""
         _, (below, _), (before, _) = array.layers
         row = f"({'(int)(j - j_begin)' if self.streaming_axis == 0 else '0'} + {below + offset[1]})"
         along = f"(int)(k - k_begin) + {before + offset[2]}"
-        return f"{self.name_of(array)}_field_tile[{plane} + {row} * {array.shape[2]} + {along}]"
-
-    def vector_in_memory(self, array: Array, offset: ir.Offset, cells: int) -> str:
-        """Return the text that reads adjacent cells of an array at an offset from the current cell."""
-        place = self.in_memory(array, offset)
-        return self.as_vector(place, array, "HC_GLOBAL") if cells > 1 else place
+        place = f"{self.plane_of(array, step)} + {row} * {array.shape[2]} + {along}"
+        return f"{self.name_of(array)}_field_tile[{place}]"
 
     def as_vector(self, place: str, array: Array, space: str) -> str:
-        """Return the text that reads adjacent cells from a place in an address space."""
-        if array.length < 2 and self.steps.get(2, 1) < 2:
-            return place
-        return f"*({space} const {vector_type(array.dtype, self.steps[2])} *)&{place}"
+        """Return the text that reads the cells of a vector, or one cell, from a place in an address space."""
+        lanes = self.steps.get(2, 1)
+        return f"*({space} const {vector_type(array.dtype, lanes)} *)&{place}" if lanes > 1 else place
 
     def in_memory(self, array: Array, offset: ir.Offset) -> str:
         """Return the text that reads an array at an offset from the current cell."""

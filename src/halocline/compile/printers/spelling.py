@@ -84,7 +84,7 @@ _OWN = re.compile(
     r"|index\d+(_[mp]\d+)?|layer|free_scratch|large_angle|around"
     r"|.*_(next|s0|s1|to|base|origin|at(_(0|[mp]\d+))*)"
     # names in kernels for devices
-    r"|(partial|state)\d*|lo[0-2]|n[0-2]?|tile_(lo|hi)[0-2]|.*_(begin|end|data|layout|argument|cell|tile|plane|newest|queue\d*_(0|[mp]\d+))"
+    r"|(partial|state)\d*|lo[0-2]|n[0-2]?|tile_(lo|hi)[0-2]|.*_(begin|end|data|layout|argument|cell|tile|plane\d*|queue\d*_(0|[mp]\d+))"
 )
 
 _RESERVED = frozenset(

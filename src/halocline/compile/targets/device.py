@@ -18,7 +18,7 @@ from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel, joint_extent
 from halocline.compile.ir.pipeline import run
 from halocline.compile.passes.branches import branch_statements
-from halocline.compile.passes.copies import copies
+from halocline.compile.passes.coarsen import coarsen
 from halocline.compile.passes.invariants import invariants
 from halocline.compile.passes.merge import merge
 from halocline.compile.passes.order import order
@@ -58,8 +58,8 @@ class Device:
     def sweep(self, kernel: Kernel, names: Names, streamed: frozenset[str]) -> Code:
         """Return the kernels of a sweep.
 
-        The last nests share one kernel if their stages fit into shared memory. Every other nest has a
-        separate kernel.
+        The last nests share one kernel if their stages fit into shared memory. Other independent nests also
+        share kernels (`halocline.compile.passes.merge`).
         """
         return self._kernels(kernel, names, self.strategy)
 
@@ -119,7 +119,7 @@ class Device:
         shared = self.shared if len(nests) == 1 else 0  # for the tiles of fields
         result = run(
             kernel,
-            partial(copies, rows=rows, lanes=lanes),
+            partial(coarsen, rows=rows, lanes=lanes),
             partial(threads, splits=splits, reads=strategy.reads, shared=shared),
             branch_statements,
             order,

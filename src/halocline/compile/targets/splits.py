@@ -8,7 +8,7 @@ from dataclasses import replace
 from halocline.compile import strategy as limits
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.passes.copies import copies, max_lanes, may_copy
+from halocline.compile.passes.coarsen import coarsen, max_lanes, may_coarsen
 from halocline.compile.passes.invariants import required_registers, varying_registers
 from halocline.compile.strategy import Split, Splits, Strategy, block_splits
 from halocline.errors import InputError
@@ -24,13 +24,14 @@ def splits_of(kernel: Kernel, nests: Sequence[ir.Nest], strategy: Strategy) -> t
     Raises
     ------
     InputError
-        The splits refer to an axis that the grid does not have.
+        The splits refer to an axis that the grid does not have, or do not stream along the slowest axis.
     """
-    wrong = [split for split in strategy.splits if split.axis < 3 - kernel.ndim]
+    first = 3 - kernel.ndim
+    wrong = [s for s in strategy.splits if s.axis < first or (s.kind == "stream" and s.axis != first)]
     if wrong:
         raise InputError(
-            f"device kernels with {wrong[0]}: a grid with {kernel.ndim} axes has the axes "
-            f"{3 - kernel.ndim} to 2 in generated code; use splits of these axes"
+            f"device kernels with {wrong[0]}: a grid with {kernel.ndim} axes has the axes {first} to 2 in "
+            f"generated code; use splits of these axes, and stream along axis {first}"
         )
     resident = str(strategy.resident_blocks or "")
     if strategy.splits or resident:
@@ -57,16 +58,16 @@ def _lanes(kernel: Kernel, nests: Sequence[ir.Nest]) -> int:
     (nest,) = nests
     lanes = max_lanes(kernel, nest)
     has_indices = any(kernel.values[n].op == "index" for n in kernel.below(ir.roots(nest.body)))
-    if lanes == 1 or has_indices or not may_copy(kernel, nest):
+    if lanes == 1 or has_indices or not may_coarsen(kernel, nest):
         return 1
-    copied = copies(kernel, 1, lanes)
+    copied = coarsen(kernel, 1, lanes)
     (nest,) = (s for s in copied.body if isinstance(s, ir.Nest))
     return lanes if required_registers(copied, nest) <= limits.VECTOR_REGISTERS else 1
 
 
 def _fitted(kernel: Kernel, nests: Sequence[ir.Nest], splits: Splits) -> Iterator[Split]:
     """Yield the splits that a kernel can have; vectors have at most the cells of one load."""
-    several = len(nests) == 1 and may_copy(kernel, nests[0])
+    several = len(nests) == 1 and may_coarsen(kernel, nests[0])
     for split in splits:
         if split.kind == "vector":
             cells = min(split.size, max_lanes(kernel, nests[0])) if several else 1

@@ -26,6 +26,7 @@ from halocline.lang.trace import INTERNAL
 from halocline.plan.candidates import candidates
 from halocline.plan.rank import RankPlan
 from halocline.plan.transfer import Transfers
+from halocline.run.devices.checked import has_copies
 from halocline.run.engine.prepared import PassTimer, PatchShape, Prepared, rank_plan
 from halocline.run.host.machine import exceeds_cache
 from halocline.run.memory.balance import active_cells, balance
@@ -193,9 +194,10 @@ def _strategy(store: FieldStore, name: str, compile_with: Callable[[Strategy], S
     def timer_of(strategy: Strategy | None) -> Callable[[int], float]:
         return _timer(scratch, default if strategy is None else compile_with(strategy), name, None)
 
-    names = [device.name for device in domain.devices]
-    key = kernels.key(default.device.source, names, domain.grid.shape, domain.comm.size)
-    place, choices = patches.cache_file(key, "kernels"), kernels.strategies(domain.grid.ndim, staged)
+    choices = kernels.strategies(domain.grid.ndim, staged)
+    names = [f"{device.name}, {device.driver}, {has_copies(device)}" for device in domain.devices]
+    key = kernels.key(default.device.source, names, domain.grid.shape, domain.comm.size, choices)
+    place = patches.cache_file(key, "kernels")
     tuned = recall(Tuned[Strategy], place) if domain.comm.rank == 0 else None
     measure = partial(race, choices, timer_of) if domain.execution.kernels == TUNE else None
     tuned = _tuned(domain.comm, ("kernels", name), place, tuned, measure, kernels.text_of)

@@ -40,7 +40,9 @@ def _strategies(ndim: int) -> Iterator[Strategy]:
         yield from (Strategy("planes", splits(block, planes=64, cells=n)) for block in blocks for n in (1, 4))
 
 
-def key(source: str, devices: Sequence[str], shape: Sequence[int], ranks: int) -> str:
+def key(
+    source: str, devices: Sequence[str], shape: Sequence[int], ranks: int, choices: Sequence[Strategy]
+) -> str:
     """Return the hash under which the result of a measurement is stored.
 
     Parameters
@@ -48,13 +50,16 @@ def key(source: str, devices: Sequence[str], shape: Sequence[int], ranks: int) -
     source : str
         Source of the kernels with the default strategy.
     devices : sequence of str
-        Models of the devices.
+        Models of the devices, their drivers, and whether they copy asynchronously.
     shape : sequence of int
         Shape of the grid.
     ranks : int
         Number of ranks.
+    choices : sequence of Strategy
+        Strategies that are measured.
     """
-    return sha256(repr((source, tuple(devices), tuple(shape), ranks)).encode()).hexdigest()[:32]
+    facts = source, tuple(devices), tuple(shape), ranks, tuple(choices)
+    return sha256(repr(facts).encode()).hexdigest()[:32]
 
 
 def text_of(tuned: Tuned[Strategy]) -> str:

@@ -10,7 +10,7 @@ import halocline as hc
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Cell, Nest, Reduce, StoreCells, flat
 from halocline.compile.ir.verify import verify
-from halocline.compile.passes.copies import copies, max_lanes, may_copy
+from halocline.compile.passes.coarsen import coarsen, max_lanes, may_coarsen
 from halocline.lang.expression import Expr
 from kernels import in_nest, kernel_of
 
@@ -30,7 +30,7 @@ def star() -> Expr:
 
 @pytest.mark.parametrize(("rows", "lanes"), [(1, 2), (2, 1), (2, 2), (3, 4)])
 def test_each_cell_has_a_result_and_shares_loads_with_others(rows: int, lanes: int) -> None:
-    kernel = copies(in_nest(kernel_of(star())), rows, lanes)
+    kernel = coarsen(in_nest(kernel_of(star())), rows, lanes)
     verify(kernel)
     stores = nest_of(kernel).body
     assert [s.offset for s in stores if isinstance(s, StoreCells)] == [(0, row, 0) for row in range(rows)]
@@ -47,7 +47,7 @@ def test_indices_and_reductions_belong_to_their_cell() -> None:
     (nest,) = kernel.body
     assert isinstance(nest, Nest)
     summed = replace(nest, body=(*nest.body, Reduce(3, "sum", nest.body[0].value)))  # type: ignore[attr-defined]
-    kernel = copies(replace(kernel, body=(summed,)), 2, 1)
+    kernel = coarsen(replace(kernel, body=(summed,)), 2, 1)
     verify(kernel)
     cells = [s for s in flat(kernel.body) if isinstance(s, Cell)]
     assert [cell.offset for cell in cells] == [(0, 0, 0), (0, 1, 0)]
@@ -57,17 +57,17 @@ def test_indices_and_reductions_belong_to_their_cell() -> None:
 
 def test_one_cell_leaves_the_kernel_unchanged() -> None:
     kernel = in_nest(kernel_of(star()))
-    assert copies(kernel, 1, 1) is kernel
+    assert coarsen(kernel, 1, 1) is kernel
 
 
-def test_values_that_are_indices_of_memory_prevent_copies() -> None:
+def test_values_that_are_indices_of_memory_prevent_several_cells() -> None:
     """Cells beyond the box may have any value there, such as an index beyond a table."""
     for expression, expected in ((star(), True), (hc.exp(U), False), (hc.sin(U), False)):
         kernel = in_nest(kernel_of(expression))
-        assert may_copy(kernel, nest_of(kernel)) == expected
+        assert may_coarsen(kernel, nest_of(kernel)) == expected
     kernel = in_nest(kernel_of(star()))
     cell = replace(nest_of(kernel), cell=(1, 2, 3))
-    assert not may_copy(kernel, cell)
+    assert not may_coarsen(kernel, cell)
 
 
 def test_the_widest_array_limits_vectors() -> None:

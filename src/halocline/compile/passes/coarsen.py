@@ -17,18 +17,20 @@ from halocline.compile.strategy import VECTOR_BYTES
 from halocline.lang.dtype import ITEMSIZE
 
 
-def may_copy(kernel: Kernel, nest: ir.Nest) -> bool:
+def may_coarsen(kernel: Kernel, nest: ir.Nest) -> bool:
     """Return True if a thread may compute several cells of a nest.
 
     The thread then also computes cells beyond the box from memory that may be uninitialised, and discards the
-    results. Therefore the nest must read and write fields only, and use no value as an index.
+    results. Therefore the nest must read and write fields only, and use no value as an index. Rows and
+    vectors begin in the subdomain, so that reads before them stay in its memory.
     """
     results = ir.roots(nest.body)
     arrays = {name for name, _ in kernel.loads(results)}
     arrays |= {s.array for s in nest.body if isinstance(s, ir.Store)}
     operations = {kernel.values[n].op for n in kernel.below(results)}
     is_plain = all(kernel.array[name].kind == "field" for name in arrays)
-    return nest.cell is None and is_plain and operations.isdisjoint(BOUNDED)
+    begins_inside = not any(lower for lower, _ in nest.extent)
+    return nest.cell is None and begins_inside and is_plain and operations.isdisjoint(BOUNDED)
 
 
 def max_lanes(kernel: Kernel, nest: ir.Nest) -> int:
@@ -38,7 +40,7 @@ def max_lanes(kernel: Kernel, nest: ir.Nest) -> int:
     return VECTOR_BYTES // max((ITEMSIZE[kernel.array[name].dtype] for name in arrays), default=VECTOR_BYTES)
 
 
-def copies(kernel: Kernel, rows: int, lanes: int) -> Kernel:
+def coarsen(kernel: Kernel, rows: int, lanes: int) -> Kernel:
     """Compute `lanes` adjacent cells of each of `rows` adjacent rows at once in the only nest of a kernel."""
     if rows == lanes == 1:
         return kernel
