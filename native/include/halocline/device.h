@@ -205,7 +205,7 @@ HC_FUNCTION hc_int64 hc_block_size(int dimension) {
 #if defined(HC_ASYNCHRONOUS_COPIES) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define HC_COPY(type, to, from)                                                                           \
   asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), \
-               "l"(from), "n"(sizeof(type))                                                           \
+               "l"(from), "n"(sizeof(type))                                                               \
                : "memory")
 #define HC_COPIES_END() asm volatile("cp.async.commit_group;" ::: "memory")
 #define HC_COPIES_WAIT(groups) asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory")

@@ -26,8 +26,8 @@ struct Launch {
   std::pair<std::string, size_t> invariants{};
 };
 
-// Memory of the invariants of a sweep. A kernel computes them before the sweep, or once per run. Where kernels read them from
-// a symbol of their module, a copy follows.
+// Memory of the invariants of a sweep. A kernel computes them before the sweep, or once per run. Where
+// kernels read them from a symbol of their module, a copy follows.
 struct Invariants {
   std::unique_ptr<Buffer> computed, symbol;  // without a symbol, kernels read `computed`
 
