@@ -515,5 +515,5 @@ def test_constant_invariants_are_computed_at_the_start_of_a_run(
     ]
     assert (len(at_start), len(before_sweeps)) == (constants, per_sweep)
     for launch in (*at_start, *before_sweeps):
-        assert launch.total_blocks == launch.cells_per_thread == 1
+        assert launch.total_blocks == launch.planes == 1
         assert launch.kernel.name == f"fill_{launch.kernel.invariants[0]}"
