@@ -84,7 +84,7 @@ class Variant:
     shapes: tuple[Shape, ...]
 
 
-# The shapes were the fastest ones on an H200, for some precision and order.
+# Shapes that may be the fastest ones for some precision and order; a run measures all of them.
 VARIANTS = {
     "naive": Variant("NAIVE", 70, False, (Shape((64, 4)), Shape((32, 8)))),
     "queue": Variant(

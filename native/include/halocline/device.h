@@ -95,7 +95,7 @@ typedef unsigned long long hc_uint64;
 #pragma clang fp contract(off)
 
 // Without a bound, the compiler would reserve registers for blocks of 1024 threads. The number of resident
-// blocks is that of NVIDIA's multiprocessors, so the compiler selects it for AMD's compute units.
+// blocks applies to NVIDIA's multiprocessors only, and is ignored here.
 #define HC_KERNEL_LAUNCH_BOUNDS(threads, blocks) \
   extern "C" __attribute__((global, amdgpu_flat_work_group_size(1, threads))) void
 #define HC_KERNEL HC_KERNEL_LAUNCH_BOUNDS(256, 1)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import product
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import Kernel, Table, padded
+from halocline.compile.ir.kernel import Array, Kernel, Table, padded
 from halocline.compile.passes.loops import BOUNDED
 from halocline.compile.strategy import VECTOR_BYTES
 from halocline.lang.dtype import ITEMSIZE
@@ -24,20 +24,23 @@ def may_coarsen(kernel: Kernel, nest: ir.Nest) -> bool:
     results. Therefore the nest must read and write fields only, and use no value as an index. Rows and
     vectors begin in the subdomain, so that reads before them stay in its memory.
     """
-    results = ir.roots(nest.body)
-    arrays = {name for name, _ in kernel.loads(results)}
-    arrays |= {s.array for s in nest.body if isinstance(s, ir.Store)}
-    operations = {kernel.values[n].op for n in kernel.below(results)}
-    is_plain = all(kernel.array[name].kind == "field" for name in arrays)
+    operations = {kernel.values[n].op for n in kernel.below(ir.roots(nest.body))}
+    is_plain = all(array.kind == "field" for array in _used_arrays(kernel, nest))
     begins_inside = not any(lower for lower, _ in nest.extent)
     return nest.cell is None and begins_inside and is_plain and operations.isdisjoint(BOUNDED)
 
 
 def max_lanes(kernel: Kernel, nest: ir.Nest) -> int:
     """Return the largest number of cells whose values fit into one load, for all arrays of a nest."""
-    arrays = {name for name, _ in kernel.loads(ir.roots(nest.body))}
-    arrays |= {s.array for s in nest.body if isinstance(s, ir.Store)}
-    return VECTOR_BYTES // max((ITEMSIZE[kernel.array[name].dtype] for name in arrays), default=VECTOR_BYTES)
+    sizes = (ITEMSIZE[array.dtype] for array in _used_arrays(kernel, nest))
+    return VECTOR_BYTES // max(sizes, default=VECTOR_BYTES)
+
+
+def _used_arrays(kernel: Kernel, nest: ir.Nest) -> list[Array]:
+    """Return the arrays that a nest reads or writes."""
+    names = {name for name, _ in kernel.loads(ir.roots(nest.body))}
+    names |= {s.array for s in nest.body if isinstance(s, ir.Store)}
+    return [array for array in kernel.arrays if array.name in names]
 
 
 def coarsen(kernel: Kernel, rows: int, lanes: int) -> Kernel:
