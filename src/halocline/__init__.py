@@ -48,7 +48,7 @@ _HOMES = {
     "run.fields.regions": ("Box", "Coarsen", "Points", "Slice"),
     "run.domain.execution": ("Execution",),
     "run.ranks.mpi": ("print",),
-    "solvers.schemes": ("RK2", "RK3", "RK4", "SSPRK3", "Euler"),
+    "solvers.schemes": ("RK2", "RK3", "RK3Previous", "RK4", "SSPRK3", "Euler"),
     "explanation.explain": ("explain",),
     "solvers.linear": ("LinearProblem", "Solution", "solve"),
     "problems.names": ("Extrapolated", "Family"),

@@ -23,7 +23,7 @@ from sweep_labels import check, check_numbers, framework_text, labels_of, progra
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 MODULES = {"gas.py", "hancock.py", "sod_exact.py"}  # modules that other examples import
 KINDS = ("alfven-decay", "brio-wu", "cavity-2d", "heat", "helical-turbulence", "poisson", "wave")
-SCHEMES = [hc.Euler(), hc.RK2(), hc.RK3(), hc.RK4(), hc.SSPRK3()]
+SCHEMES = [hc.Euler(), hc.RK2(), hc.RK3(), hc.RK3Previous(), hc.RK4(), hc.SSPRK3()]
 
 
 def test_explanations_of_examples_show_no_line_of_the_framework() -> None:

@@ -409,7 +409,9 @@ void AsyncRun::revert_sweeps(size_t from, size_t to) {
   const std::vector<const SweepOf*> lost_sweeps = sweeps(from, to);
   for (auto swept = lost_sweeps.rbegin(); swept != lost_sweeps.rend(); ++swept) {
     (*swept)->sweep->executions -= 1;
-    for (const auto& [a, b] : (*swept)->swaps) storages[a]->swap(*storages[b]);
+    const auto& swaps = (*swept)->swaps;
+    for (auto pair = swaps.rbegin(); pair != swaps.rend(); ++pair)
+      storages[pair->first]->swap(*storages[pair->second]);
   }
 }
 

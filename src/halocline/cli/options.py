@@ -163,7 +163,7 @@ class CaseOptions:
     dim: Annotated[int | None, problem_option("--dim 1|2|3", whole_number(ranges.AXES))] = None
     settings: Annotated[list[str], problem_option("--set NAME=VALUE")] = NO_TEXTS
     order: Annotated[int | None, numerics_option("--order 2|4|6|...", whole_number(ranges.ORDER))] = None
-    scheme: Annotated[str | None, numerics_option("--scheme euler|rk2|rk3|rk4|ssprk3")] = None
+    scheme: Annotated[str | None, numerics_option("--scheme euler|rk2|rk3|rk3-previous|rk4|ssprk3")] = None
     dtype: Annotated[str | None, DTYPE_OF_CASE] = None
     method: Annotated[str | None, METHOD_OF_CASE] = None
 

@@ -234,9 +234,8 @@ class _Compiler:
             self.arrangement.halos[sweep],
             self.numbering.buffers,
         )
-        double_buffered = self.arrangement.double_buffered(sweep)
         read = tuple(f.name for f in self.numbering.fields if f in nests.reads)
-        sinks = {f.name: second_buffer(f.name) if f.name in double_buffered else f.name for f in sweep.sets}
+        sinks = self.arrangement.sinks(sweep)
         sweep_operands = Operands(read, sinks)
         wraps = wrapped_fields(nests, halo, self.arrangement.grid) if self.target.wraps else frozenset()
         kernel = run(
@@ -267,10 +266,10 @@ class _Compiler:
             ),
             halo_kernel=halo_kernel,
             halo_extent=extent,
-            swaps=tuple(
-                (numbers[name], numbers[sink]) for name, sink in sinks.items() if name in double_buffered
+            swaps=tuple((numbers[a], numbers[b]) for a, b in self.arrangement.swaps(sweep)),
+            overwrites=tuple(
+                numbers[sink] for name, sink in sinks.items() if sink != second_buffer(name)
             ),
-            overwrites=tuple(numbers[name] for name in sinks if name not in double_buffered),
             wraps=tuple(sorted(numbers[f.name] for f in wraps)),
             scratch=tuple(slots),
             stages=tuple(stages),

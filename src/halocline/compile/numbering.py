@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import pairwise
+from operator import or_
 
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import SweepHalo
@@ -19,6 +22,7 @@ from halocline.compile.lower import (
 )
 from halocline.compile.passes.operands import double_buffered, second_buffer
 from halocline.compile.printers.spelling import Names, identifiers
+from halocline.compile.rotation import rotations, stored
 from halocline.compile.schedule import AROUND, FieldInfo
 from halocline.compile.sweep import SweepNests
 from halocline.lang.expression import walk
@@ -38,12 +42,34 @@ class Sweeps:
     nests: Mapping[SweepGraph, SweepNests]
     halos: Mapping[SweepGraph, SweepHalo]
 
-    def double_buffered(self, sweep: SweepGraph) -> set[str]:
-        """Return the fields that a sweep writes to a second buffer."""
+    def sinks(self, sweep: SweepGraph) -> dict[str, str]:
+        """Return the buffer that a sweep writes for each field whose values it stores.
+
+        This buffer is that of the field itself, that of the last of the fields that take over its buffer, or
+        its second buffer.
+        """
         nests = self.nests[sweep]
-        names = double_buffered(nests.kernel, {f.name: nests.offsets(f) for f in sweep.sets})
+        last = {f: chain[-1] for f, chain in rotations(sweep.sets).items()}
+        sinks = {f.name: last.get(f, f).name for f in stored(sweep.sets)}
+        unsafe = double_buffered(nests.kernel, sinks, {f.name: nests.offsets(f) for f in sweep.sets})
         # ghosts at corners are computed after messages arrive, while patches may already run
-        return names | {f.name for f in sweep.sets} & {f.name for f in read_at_walls(self.halos[sweep])}
+        at_walls = {f.name for f in read_at_walls(self.halos[sweep])}
+        return {
+            name: second_buffer(name) if name in unsafe or sink in at_walls else sink
+            for name, sink in sinks.items()
+        }
+
+    def swaps(self, sweep: SweepGraph) -> list[tuple[str, str]]:
+        """Return the pairs of buffers that are swapped after a sweep, in this order."""
+        sinks, chains = self.sinks(sweep), rotations(sweep.sets)
+        pairs: list[tuple[str, str]] = []
+        for f in stored(sweep.sets):
+            buffers = [f.name, *(follower.name for follower in chains.get(f, ()))]
+            if sinks[f.name] not in buffers:
+                buffers.append(sinks[f.name])
+            # from the buffer with the results to the field
+            pairs += reversed(list(pairwise(buffers)))
+        return pairs
 
     def scalars(self, sweep: SweepGraph) -> list[str]:
         """Return the scalars that a sweep reads, also at walls."""
@@ -89,8 +115,9 @@ def number_buffers(program: Program, arrangement: Sweeps, wraps: bool) -> Number
             fields.setdefault(f, len(fields))
     buffers = {f.name: number for f, number in fields.items()}
     for sweep in sweeps(arrangement.operations):
-        for name in sorted(arrangement.double_buffered(sweep), key=lambda name: buffers[name]):
-            buffers.setdefault(second_buffer(name), len(buffers))
+        sinks = arrangement.sinks(sweep)
+        for name in sorted(sinks, key=lambda name: buffers[name]):
+            buffers.setdefault(sinks[name], len(buffers))
     scalars = _scalars(program, arrangement, wraps)
     names = identifiers(scalars)
     arrays = identifiers((f.name for f in fields), names.values())
@@ -136,10 +163,24 @@ def field_infos(numbering: Numbering, arrangement: Sweeps) -> tuple[FieldInfo, .
     for halo in (arrangement.halos[sweep] for sweep in sweeps(arrangement.operations)):
         for f, footprint in (*halo.reads.items(), *halo.extended.items(), *halo.exchange.items()):
             widest[f] |= footprint
+    _share_halos(widest, arrangement)
     infos = {f.name: FieldInfo(f.name, f.dtype, f.staggered, p.layers(ndim)) for f, p in widest.items()}
     second_buffers = [infos[f.name] for f in numbering.fields if second_buffer(f.name) in numbering.buffers]
     second_buffers.sort(key=lambda info: numbering.buffers[second_buffer(info.name)])
     return (*infos.values(), *(replace(info, name=f"{info.name}'") for info in second_buffers))
+
+
+def _share_halos(widest: dict[Field, Footprint], arrangement: Sweeps) -> None:
+    """Extend the halos of fields that take over each other's buffers to a common width."""
+    groups = [
+        {f, *chain}
+        for sweep in sweeps(arrangement.operations)
+        for f, chain in rotations(sweep.sets).items()
+    ]
+    for _ in groups:  # a field may belong to several groups
+        for group in groups:
+            joint = reduce(or_, (widest[f] for f in group))
+            widest.update(dict.fromkeys(group, joint))
 
 
 def wrapped_fields(nests: SweepNests, halo: SweepHalo, grid: Grid) -> frozenset[Field]:

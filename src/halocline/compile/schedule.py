@@ -1,8 +1,8 @@
 """Schedule of a compiled program: sweeps, scalar statements and loops, as plain data.
 
 The plan converts a schedule to the boxes and messages of one rank, and the engine executes the plan. Fields
-have numbers, and the second buffer of a field has a separate number. The engine swaps the two buffers after a
-sweep (`Sweep.swaps`), so that the number of a field always denotes its current values.
+have numbers, and the second buffer of a field has a separate number. The engine swaps buffers after a sweep
+(`Sweep.swaps`), so that the number of a field always denotes its current values.
 """
 
 from __future__ import annotations
@@ -107,9 +107,10 @@ class Sweep:
     halo_extent : Footprint
         Segments that `halo_kernel` computes at neighbours; it computes no segments beyond walls.
     swaps : tuple of (int, int)
-        Pairs of field numbers whose buffers are swapped after the sweep.
+        Pairs of field numbers whose buffers are swapped after the sweep, in this order.
     overwrites : tuple of int
-        Fields whose current values the kernel overwrites, instead of writing to a second buffer.
+        Fields whose current values the kernel overwrites, instead of writing to a second buffer. The results
+        may be those of another field; a swap then exchanges the buffers of the two fields.
     wraps : tuple of int
         Fields whose halo along the last axis the kernel fills itself, if this axis is periodic and one
         subdomain spans it. In this case, the scalar `AROUND` contains the number of cells along this axis,

@@ -25,7 +25,8 @@ from halocline.words import short_repr
 
 TIME_STEPS = ("exact", "delayed")
 BAD_STEP = "the time step is not a positive number"
-SCHEMES = ("Euler", "RK2", "RK3", "RK4", "SSPRK3")  # public names of the schemes in halocline.solvers
+# public names of the schemes in halocline.solvers
+SCHEMES = ("Euler", "RK2", "RK3", "RK3Previous", "RK4", "SSPRK3")
 
 
 class Scheme(Protocol):

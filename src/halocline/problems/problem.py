@@ -45,8 +45,8 @@ class Problem:
     order : int, optional
         Order of the differences in space, which replaces the order in the file.
     scheme : str, optional
-        Time integration scheme, which replaces the scheme in the file: "euler", "rk2", "rk3", "rk4",
-        "ssprk3".
+        Time integration scheme, which replaces the scheme in the file: "euler", "rk2", "rk3", "rk3-previous",
+        "rk4", "ssprk3".
     dtype : {"float64", "float32"}, optional
         Precision of the fields for which the file sets none.
 

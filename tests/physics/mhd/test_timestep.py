@@ -36,6 +36,7 @@ KNOWN = {
     "rk2": (0.0, 2.0),
     "rk3": (math.sqrt(3), 2.512745),
     "rk4": (math.sqrt(8), 2.785294),
+    "rk3-previous": (math.sqrt(3), 2.512745),
     "ssprk3": (math.sqrt(3), 2.512745),
 }
 

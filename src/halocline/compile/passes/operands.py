@@ -14,22 +14,29 @@ def second_buffer(name: str) -> str:
     return name + "'next"
 
 
-def double_buffered(kernel: Kernel, offsets: Mapping[str, Collection[tuple[int, ...]]]) -> set[str]:
+def double_buffered(
+    kernel: Kernel, sinks: Mapping[str, str], offsets: Mapping[str, Collection[tuple[int, ...]]]
+) -> set[str]:
     """Return the fields that need a second buffer.
 
-    Other cells or later nests still read the old values of these fields when the new values are written.
-    `offsets` contains the offsets at which each field is read.
+    If the results for these fields were written to their sinks, other cells or later nests would still read
+    the old values of the sinks.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    sinks : mapping of str to str
+        Array for the results of each field: the field itself, or another field that the sweep sets.
+    offsets : mapping of str to offsets
+        Offsets at which the sweep reads each field.
     """
-    read_later: set[str] = set()
+    unsafe = {sink for sink in sinks.values() if any(any(o) for o in offsets.get(sink, ()))}
     written: set[str] = set()
     for nest in kernel.body:
         assert isinstance(nest, ir.Nest)
-        read_later |= {name for name, _ in kernel.loads(ir.roots(nest.body))} & written
-        written |= {s.array for s in nest.body if isinstance(s, ir.Store)}
-    written = {name for name in written if kernel.array[name].kind == "field"}
-    return {name for name in read_later if name in written} | {
-        name for name in written if any(any(o) for o in offsets.get(name, ()))
-    }
+        unsafe |= {name for name, _ in kernel.loads(ir.roots(nest.body))} & written
+        written |= {sinks[s.array] for s in nest.body if isinstance(s, ir.Store) and s.array in sinks}
+    return {name for name, sink in sinks.items() if sink in unsafe}
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,8 @@ class Operands:
     read : tuple of str
         Fields that the sweep reads, in order.
     sinks : mapping of str to str
-        For each field that the sweep sets, the written array: the field or its second buffer.
+        For each field whose values the sweep stores, the written array: the field itself, its second buffer,
+        or a field that takes over its buffer.
     """
 
     read: tuple[str, ...]

@@ -275,7 +275,7 @@ class Prepared:
 
     def allocate(self) -> None:
         """Allocate the fields that have no memory. All ranks call this method."""
-        self.store.allocate(self.schedule.fields, self.plan, self.name)
+        self.store.allocate(self.schedule, self.plan, self.name)
 
     def release(self) -> None:
         """Free the engine, and storages that only the engine uses. The next run builds a new engine."""

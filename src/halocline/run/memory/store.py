@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halocline.compile.schedule import FieldInfo
+from halocline.compile.schedule import FieldInfo, Schedule
 from halocline.errors import InputError, RunError
 from halocline.lang.blocks import Blocks
 from halocline.lang.dtype import ITEMSIZE
@@ -98,8 +98,10 @@ class FieldStore:
         self.domain = domain
         self.storages: dict[str, list[Any]] = {}
         self.peer_storages: dict[str, Mapping[int, Any]] = {}
-        self._halos: dict[str, tuple[tuple[int, int], ...]] = {}  # required halo widths, by field
+        self._halos: dict[str, tuple[tuple[int, int], ...]] = {}  # required halo widths, by name
         self._widths: dict[str, tuple[tuple[int, int], ...]] = {}  # halo widths of the storages, by name
+        # for each field or second buffer, the names of those with which programs swap it, and its own
+        self._swapped: dict[str, frozenset[str]] = {}
         self.infos: dict[str, FieldInfo] = {}  # by the name of the storages
         self.blocks = domain.grid.blocks
         self.generation = 0
@@ -140,16 +142,16 @@ class FieldStore:
             if not self.domain.devices and (lack := _memory_shortage(comm, of_node, "fields")):
                 raise InputError(lack)
 
-    def allocate(self, fields: tuple[FieldInfo, ...], plan: RankPlan, name: str) -> None:
+    def allocate(self, schedule: Schedule, plan: RankPlan, name: str) -> None:
         """Allocate storages for new fields, and larger storages for fields with wider halos; collective.
 
-        A field and its second buffer (same name with "'") are swapped during a run. Therefore both have the
-        same halo widths.
+        Storages that are swapped during a run have the same halo widths. These are a field and its second
+        buffer (same name with "'"), and fields of which one takes over the buffer of another.
 
         Parameters
         ----------
-        fields : tuple of FieldInfo
-            Fields of the program.
+        schedule : Schedule
+            Schedule of the program.
         plan : RankPlan
             Plan of this rank.
         name : str
@@ -166,26 +168,31 @@ class FieldStore:
         required = self.of_node(new_bytes + mailboxes)
         with comm.agreement(f"allocate fields of {name!r}"):
             self.check_node(required, "fields and mailboxes" if mailboxes else "fields")
-            names = self._allocated(fields, plan)
+            names = self._allocated(schedule, plan)
         self.share(names)
 
-    def _allocated(self, fields: tuple[FieldInfo, ...], plan: RankPlan) -> list[str]:
+    def _allocated(self, schedule: Schedule, plan: RankPlan) -> list[str]:
         """Allocate storages, and return the names of the new storages. The names are equal on all ranks."""
+        fields = schedule.fields
         for info in fields:
-            base = info.name.removesuffix("'")
-            old_widths = self._halos.get(base, info.halo)
-            self._halos[base] = tuple(
-                (max(a, c), max(b, d)) for (a, b), (c, d) in zip(old_widths, info.halo, strict=True)
-            )
+            self._swapped.setdefault(info.name, frozenset({info.name}))
+        for a, b in (pair for sweep in schedule.sweeps() for pair in sweep.swaps):
+            joint = self._swapped[fields[a].name] | self._swapped[fields[b].name]
+            self._swapped.update(dict.fromkeys(joint, joint))
+        for info in fields:
+            swapped = self._swapped[info.name]
+            halos = [info.halo, *(self._halos[name] for name in swapped if name in self._halos)]
+            per_axis = [zip(*widths, strict=True) for widths in zip(*halos, strict=True)]
+            widest = tuple((max(lower), max(upper)) for lower, upper in per_axis)
+            self._halos.update(dict.fromkeys(swapped, widest))
         new_names = []
         for number, info in enumerate(fields):
-            base = info.name.removesuffix("'")
-            for name in dict.fromkeys((info.name, base, base + "'")):
+            for name in sorted(self._swapped[info.name]):
                 old = self.storages.get(name)
                 if (name == info.name and old is None) or (
-                    old is not None and self._widths[name] != self._halos[base]
+                    old is not None and self._widths[name] != self._halos[name]
                 ):
-                    self.infos[name] = info
+                    self.infos.setdefault(name, info)
                     shapes = [subdomain.fields[number].owned.shape for subdomain in plan.subdomains]
                     self._make(name, shapes)
                     new_names.append(name)
@@ -240,7 +247,7 @@ class FieldStore:
         RunError
             There is too little memory.
         """
-        lower, upper = map(three, zip(*self._halos[name.removesuffix("'")], strict=True))
+        lower, upper = map(three, zip(*self._halos[name], strict=True))
         size = three(shape, 1), lower, upper, ITEMSIZE[self.infos[name].dtype]
         try:
             if device is not None:
@@ -254,7 +261,7 @@ class FieldStore:
 
     def _make(self, name: str, shapes: Sequence[Sequence[int]]) -> None:
         """Replace the storages of a field by storages with its current halo widths, and copy the values."""
-        domain, halo = self.domain, self._halos[name.removesuffix("'")]
+        domain, halo = self.domain, self._halos[name]
         storages = [
             self.new_storage(name, shape, domain.device_of(n) if domain.devices else None)
             for n, shape in enumerate(shapes)
@@ -288,6 +295,8 @@ class FieldStore:
 
     def forget(self, name: str) -> None:
         """Free the memory of a field."""
+        for partner in self._swapped.pop(name, frozenset()) - {name}:
+            self._swapped[partner] -= {name}
         for entries in (self.storages, self._halos, self._widths, self.infos, self.peer_storages):
             entries.pop(name, None)
 
