@@ -18,7 +18,7 @@ from measure import RESULTS, parser, save
 from halocline.compile import nvrtc
 from halocline.compile.compiler import compile_program
 from halocline.compile.strategy import Strategy
-from halocline.compile.targets.source import with_literal_layouts
+from halocline.compile.targets.source import with_literal_layouts, with_shared_layouts
 from halocline.plan.decompose import decompose
 from halocline.plan.launches import literal_extents
 from halocline.plan.layout import Layout
@@ -53,9 +53,8 @@ def sources(name: str) -> dict[str, str]:
     plan = plan_subdomain(schedule, Transfers(Layout.of(cut), ON_DEVICES), 0)
     layouts = [storage_layout(field) for field in plan.fields]
     source = schedule.device.source
-    return dict(
-        zip(FORMS, (source, with_literal_layouts(source, layouts, literal_extents([plan]))), strict=True)
-    )
+    literal = with_literal_layouts(source, layouts, literal_extents([plan]))
+    return dict(zip(FORMS, (with_shared_layouts(source, layouts), literal), strict=True))
 
 
 def kernels(source: str, architecture: str) -> dict[str, list[int]]:

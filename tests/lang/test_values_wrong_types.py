@@ -190,7 +190,7 @@ FEW = ("text", "None", "list", "object", "other grid", "complex")
 
 NOT_CALLED = {
     # they accept any value, or none
-    "print", "Euler", "RK2", "RK3", "RK4", "SSPRK3", "Periodic", "Symmetric", "Antisymmetric",
+    "print", "Euler", "RK2", "RK3", "RK3Previous", "RK4", "SSPRK3", "Periodic", "Symmetric", "Antisymmetric",
     # results and classes that functions of the grid or a program create
     "Outcome", "Solution", "Expr", "Field", "Scalar", "Vector",
     # the output that contains them checks them

@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -300,31 +300,32 @@ def test_partial_results_have_distinct_locations(drawn: Any) -> None:
 
 @settings(max_examples=60)
 @given(plans())
-def test_layers_beyond_a_wall_are_filled_outward(drawn: Any) -> None:
-    """The layers of each fill cover its box once, and each follows the layers that it reads."""
+def test_ghosts_beyond_walls_are_filled_once(drawn: Any) -> None:
+    """The launches cover each box of a fill once, with a thread for each ghost of a layer."""
     schedule, _, subdomain_plans = drawn
     for subdomain_plan in some(subdomain_plans):
         for sweep, sweep_plan, planned in some(every(schedule, subdomain_plan)):
+            parts = {walls.kernel: walls.parts for walls in sweep.walls}
             for launches, boxes in (
-                (planned.fills, [(f, f.core) for f in sweep_plan.fills]),
-                (planned.rims, [(f, rim.box) for f in sweep_plan.fills for rim in f.rims]),
+                (planned.fills, [(f.fill, f.core) for f in sweep_plan.fills if f.core]),
+                (planned.rims, [(f.fill, rim.box) for f in sweep_plan.fills for rim in f.rims]),
             ):
-                rest = list(launches)
-                for fill_plan, box in boxes:
-                    if not box.size:
-                        continue
-                    fill = sweep.fills[fill_plan.fill]
-                    names = [k.name for k in schedule.device.kernels[fill.kernel]]
-                    counts = np.zeros(box.shape, dtype=np.int64)
-                    fill_launches = [rest.pop(0) for _ in range(box.shape[fill.axis])]
-                    assert [launch.kernel.name for launch in fill_launches] == names[: len(fill_launches)]
-                    for launch in fill_launches:
-                        visits(launch, box.lo, counts)
-                    assert (counts == 1).all()
-                    places = [launch.cells.lo[fill.axis] for launch in fill_launches]
-                    assert all(b - a == fill.side for a, b in pairwise(places))
-                    assert places[0] == (box.hi[fill.axis] - 1 if fill.side < 0 else box.lo[fill.axis])
-                assert not rest
+                filled: list[tuple[int, tuple[int, ...]]] = []
+                for launch in launches:
+                    begin = 0
+                    for (number, layers), (box, end) in zip(
+                        parts[launch.kernel.name], launch.walls, strict=True
+                    ):
+                        threads = (end - begin) * launch.block_shape[0]
+                        begin = end
+                        axis = sweep.fills[number].axis
+                        columns = box.size // box.shape[axis] if box else 0
+                        assert columns <= threads < columns + launch.block_shape[0]
+                        assert not box or box.shape[axis] <= len(layers)
+                        filled += [(number, cell) for cell in product(*map(range, box.lo, box.hi))]
+                    assert launch.block_counts == (begin, 1, 1)
+                expected = [(n, cell) for n, box in boxes for cell in product(*map(range, box.lo, box.hi))]
+                assert sorted(filled) == sorted(expected)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from halocline.compile import nvrtc
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Schedule
 from halocline.compile.strategy import READS, Strategy, block_splits
-from halocline.compile.targets.source import with_literal_layouts
+from halocline.compile.targets.source import with_literal_layouts, with_shared_layouts
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program
 from halocline.plan.decompose import decompose
@@ -155,9 +155,7 @@ def sources(name: str, strategies: tuple[str, ...]) -> list[dict[str, str]]:
             choice = STRATEGIES.get(strategy, STRATEGIES["default"])(grid.ndim)
             schedule = compile_program(program, grid, device=choice)
             assert schedule.device is not None
-            texts[strategy] = schedule.device.source
-            if strategy == LITERALS:
-                texts[strategy] = _with_literals(schedule, grid)
+            texts[strategy] = _source(schedule, grid, literals=strategy == LITERALS)
         by_first_source.setdefault(texts[strategies[0]], texts)
 
     PROGRAMS[name](take)
@@ -165,13 +163,17 @@ def sources(name: str, strategies: tuple[str, ...]) -> list[dict[str, str]]:
     return list(by_first_source.values())
 
 
-def _with_literals(schedule: Schedule, grid: Grid) -> str:
+def _source(schedule: Schedule, grid: Grid, *, literals: bool) -> str:
+    """Return the text that a device of a run compiles, with layouts as literals or as arguments."""
     shape = (256,) * grid.ndim if grid.blocks is None else grid.shape
     cut = decompose(shape, 1, periodic=grid.periodic)
     plan = plan_subdomain(schedule, Transfers(Layout.of(cut), ON_DEVICES), 0)
     layouts = [storage_layout(field) for field in plan.fields]
     assert schedule.device is not None
-    return with_literal_layouts(schedule.device.source, layouts, literal_extents([plan]))
+    source = schedule.device.source
+    if literals:
+        return with_literal_layouts(source, layouts, literal_extents([plan]))
+    return with_shared_layouts(source, layouts)
 
 
 # -- NVRTC -------------------------------------------------------------------------------------------

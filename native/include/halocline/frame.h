@@ -16,6 +16,12 @@ typedef struct {
   hc_int64 block_cells[3];                    // cells of each thread block along three axes
 } hc_frame;
 
+// Ghost layers beyond a wall that a launch computes: their cells, and the end of their thread blocks.
+typedef struct {
+  hc_int64 lo[3], hi[3];
+  hc_int64 end_block;
+} hc_wall;
+
 // Layout of a field: cell (i, j, k) is element at + i * s0 + j * s1 + k of its buffer.
 typedef struct {
   hc_int64 at, s0, s1;
@@ -23,12 +29,19 @@ typedef struct {
 
 // Layout of field `number` in a kernel, which has `argument` as an argument. A source may define this macro
 // before this header, so that the layouts are literals (compile/targets/source.py). HC_RESIDENT is the
-// minimum number of thread blocks that a multiprocessor holds.
+// minimum number of thread blocks that a multiprocessor holds. HC_RECOMPUTE makes a compiler for CUDA compute
+// distances to neighbours again for each plane; kept from plane to plane, they would need too many registers.
 #ifdef HC_LAYOUT
 #define HC_RESIDENT(blocks) blocks
+#define HC_RECOMPUTE(layout)
 #else
 #define HC_LAYOUT(number, argument) argument
 #define HC_RESIDENT(blocks) 1  // addresses need the registers
+#ifdef __CUDA_ARCH__
+#define HC_RECOMPUTE(layout) asm volatile("" : "+l"((layout).s0), "+l"((layout).s1))
+#else
+#define HC_RECOMPUTE(layout)
+#endif
 #endif
 
 // Extent of a patch along an axis, or an upper bound. Scratch arrays have the strides of such a patch.

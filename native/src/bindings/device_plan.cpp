@@ -27,6 +27,7 @@ namespace {
 
 using device::Device;
 using FrameNumbers = std::array<int64_t, sizeof(hc_frame) / sizeof(int64_t)>;
+using WallNumbers = std::array<int64_t, sizeof(hc_wall) / sizeof(int64_t)>;
 using Place = std::tuple<uint32_t, Index, Index, Index, uint32_t>;
 
 std::tuple<int64_t, int64_t, int64_t> as_tuple(const Index& index) { return {index[0], index[1], index[2]}; }
@@ -34,10 +35,15 @@ std::tuple<int64_t, int64_t, int64_t> as_tuple(const Index& index) { return {ind
 void make_launch(device::Launch* self, const std::string& kernel, const std::vector<int64_t>& operands,
                  const FrameNumbers& frame, const std::array<uint32_t, 3>& block_counts,
                  const std::array<uint32_t, 3>& block_shape, bool scratch, bool partials, bool layouts,
-                 const std::pair<std::string, size_t>& invariants) {
+                 const std::pair<std::string, size_t>& invariants, const std::vector<WallNumbers>& walls) {
   new (self)
-      device::Launch{kernel, operands, {}, block_counts, block_shape, scratch, partials, layouts, invariants};
+      device::Launch{kernel, operands, {}, block_counts, block_shape, scratch, partials, layouts, invariants,
+                     {}};
   std::memcpy(&self->frame, frame.data(), sizeof self->frame);
+  self->walls.resize(walls.size());
+  for (size_t n = 0; n < walls.size(); ++n) {
+    std::memcpy(&self->walls[n], walls[n].data(), sizeof self->walls[n]);
+  }
 }
 
 void make_share(device::Share* self, const std::vector<Message>& sends, const std::vector<Message>& receives,
@@ -220,9 +226,11 @@ void bind_device_plan(nb::module_& m) {
       "    the layouts of its storages.\n"
       "invariants : (str, int)\n"
       "    Symbol and number of the values in constant memory that the kernel computes or reads. The number\n"
-      "    is 0 if there are none.")
+      "    is 0 if there are none.\n"
+      "walls : list of seven int\n"
+      "    Members of the struct hc_wall, in order, for each wall whose ghosts the kernel fills.")
       .def("__init__", &make_launch, "kernel"_a, "operands"_a, "frame"_a, "block_counts"_a, "block_shape"_a,
-           "scratch"_a, "partials"_a, "layouts"_a, "invariants"_a);
+           "scratch"_a, "partials"_a, "layouts"_a, "invariants"_a, "walls"_a = nb::list());
 
   nb::class_<device::Item>(m, "Item",
                            "Patch, or box of halo cells that the sweep also computes.\n\n"

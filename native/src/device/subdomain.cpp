@@ -150,7 +150,8 @@ BoundLaunch::BoundLaunch(Subdomain& domain, const Launch& launch)
   const size_t count = launch.operands.size(), layouts = launch.layouts ? 0 : count;
   const size_t addresses =
       count + 2 + launch.scratch + launch.partials + launch.layouts + (invariants_ == nullptr ? 0 : 1);
-  const size_t required_bytes = addresses * kAddress + layouts * sizeof(hc_layout) + sizeof(hc_frame);
+  const size_t required_bytes = addresses * kAddress + layouts * sizeof(hc_layout) + sizeof(hc_frame) +
+                                launch.walls.size() * sizeof(hc_wall);
   const Description& device = domain.device().description();
   if (required_bytes > device.parameters) {
     throw DeviceError("kernel " + launch.kernel + " takes " + std::to_string(required_bytes) +
@@ -175,6 +176,7 @@ void BoundLaunch::operator()(Queue& queue, const Buffer* partials) const {
   if (invariants_ != nullptr) arguments.emplace_back(invariants_->computed.get());
   arguments.emplace_back(&subdomain_.control());
   arguments.emplace_back(value(launch_.frame));
+  if (!launch_.walls.empty()) arguments.emplace_back(std::as_bytes(std::span(launch_.walls)));
   queue.launch(*kernel_, launch_.block_counts, launch_.block_shape, arguments);
 }
 

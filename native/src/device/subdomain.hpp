@@ -24,6 +24,7 @@ struct Launch {
   bool layouts = false;  // the layouts of storages are in memory, not among the parameters
   // Values in constant memory that the kernel computes or reads: symbol and number. No values: 0.
   std::pair<std::string, size_t> invariants{};
+  std::vector<hc_wall> walls{};  // of a kernel that fills ghosts beyond walls
 };
 
 // Memory of the invariants of a sweep. A kernel computes them before the sweep, or once per run. Where

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -10,13 +10,14 @@ from halocline.compile import lower, schedule
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import UNIFORM, HaloAnalysis, SweepHalo, make_uniform, with_exchanges
 from halocline.compile.identity import identity
-from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.kernel import Array, Kernel
 from halocline.compile.ir.pipeline import complete_pass, is_recording, run
 from halocline.compile.numbering import Numbering, Sweeps, field_infos, number_buffers, wrapped_fields
 from halocline.compile.passes.contract import contract, count_flops
 from halocline.compile.passes.invariants import invariant_scalars, invariant_values
 from halocline.compile.passes.operands import Operands, operands, second_buffer
 from halocline.compile.passes.scratch import stage_uses
+from halocline.compile.printers.device import GhostLayers
 from halocline.compile.schedule import INVARIANTS, NAME, Code
 from halocline.compile.strategy import SHARED_BYTES, Strategy
 from halocline.compile.sweep import SweepNests, build, in_halo
@@ -24,7 +25,7 @@ from halocline.compile.targets.cpu import Cpu, condition_function, scalars_funct
 from halocline.compile.targets.device import Device
 from halocline.compile.targets.source import device_text, loop_kernel, scalars_kernel, stop_kernel
 from halocline.compile.translate import translate_ghost, translate_scalar
-from halocline.compile.walls import WallFill
+from halocline.compile.walls import WallFill, independent
 from halocline.errors import InputError
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.expression import walk
@@ -164,7 +165,8 @@ class _Compiler:
             text = code.text.replace(NAME, symbol)
             if isinstance(self.target, Device):
                 self.device_source.append(text)
-                self.device_kernels[symbol] = tuple(kernel.named(symbol) for kernel in code.kernels)
+                if code.kernels:
+                    self.device_kernels[symbol] = tuple(kernel.named(symbol) for kernel in code.kernels)
             else:
                 self.source.append(text)
         return self.symbols[code]
@@ -260,6 +262,7 @@ class _Compiler:
             reads={numbers[f.name]: p for f, p in halo.reads.items()},
             exchange={numbers[f.name]: p for f, p in halo.exchange.items()},
             fills=tuple(map(self.fill, halo.fills)),
+            walls=tuple(self.walls(halo.fills)),
             reductions=tuple(
                 schedule.Reduction(r.attribute[0], self.numbering.scalars[s], r.attribute[1])
                 for r, s in sweep.reductions.items()
@@ -309,9 +312,7 @@ class _Compiler:
         known = self.fills.get(fill)
         if known is not None:
             return known
-        reads = [leaf for leaf in walk(fill.ghosts) if leaf.op == "read"]
-        fields = {fill.field, *(leaf.attribute[0] for leaf in reads)}
-        ordered = tuple(sorted(fields, key=lambda f: self.numbering.fields[f]))
+        ordered = self.operands_of(fill)
         side = f"{AXES[fill.axis]}_{'lower' if fill.side < 0 else 'upper'}"
         name = fill.field.name.replace(INTERNAL, "")
         result = self.fills[fill] = schedule.Fill(
@@ -328,6 +329,35 @@ class _Compiler:
         )
         return result
 
+    def walls(self, fills: Sequence[WallFill]) -> Iterator[schedule.Walls]:
+        """Yield the device kernels that compute the ghosts of a sweep; none on CPUs."""
+        if not isinstance(self.target, Device):
+            return
+        for group in independent(fills):
+            ghosts = [self.ghost_layers(fills[number], layers) for number, layers in group]
+            first = 0
+            for end in range(1, len(group) + 1):
+                if end == len(group) or not self.target.takes(ghosts[first : end + 1]):
+                    code = self.target.walls(ghosts[first:end], self.numbering.names, len(fills[0].corners))
+                    yield schedule.Walls(self.once("walls", code), tuple(group[first:end]))
+                    first = end
+
+    def ghost_layers(self, fill: WallFill, layers: range) -> GhostLayers:
+        """Return the functions of some ghost layers, and their arrays."""
+        numbers, ndim = self.numbering.buffers, self.arrangement.grid.ndim
+        arrays = [
+            Array(f.name, f.dtype, number=numbers[f.name], written=f is fill.field)
+            for f in self.operands_of(fill)
+        ]
+        functions = tuple(f"{self.fill(fill).kernel}_{layer}" for layer in layers)
+        return GhostLayers(functions, fill.axis + 3 - ndim, fill.side, tuple(arrays))
+
+    def operands_of(self, fill: WallFill) -> list[Field]:
+        """Return the fields that a boundary condition reads and writes, in the order of their numbers."""
+        reads = [leaf for leaf in walk(fill.ghosts) if leaf.op == "read"]
+        fields = {fill.field, *(leaf.attribute[0] for leaf in reads)}
+        return sorted(fields, key=lambda f: self.numbering.fields[f])
+
     def wall(self, fill: WallFill, fields: Sequence[Field], side: str) -> Code:
         grid, names = self.arrangement.grid, tuple(f.name for f in fields)
         fill_operands = Operands(names, {fill.field.name: fill.field.name})
@@ -336,10 +366,7 @@ class _Compiler:
         for number, ghost in enumerate(fill.ghosts):
             kernel = complete_pass("translate", translate_ghost(fill.field, ghost, fields, grid))
             bound = partial(
-                operands,
-                sweep_arrays=fill_operands,
-                numbers=self.operand_numbers(fill_operands),
-                only=on_device,
+                operands, sweep_arrays=fill_operands, numbers=self.operand_numbers(fill_operands)
             )
             kernel = run(kernel, contract, bound)
             layers.append(replace(kernel, comment=f"layer {number}: {kernel.comment}"))

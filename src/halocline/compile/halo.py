@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, product
+from itertools import chain, pairwise, product
 
 from halocline.compile.footprint import Footprint, Offset
+from halocline.compile.rotation import rotations
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, SweepGraph
 from halocline.compile.sweep import SweepNests
 from halocline.compile.walls import (
@@ -211,8 +212,12 @@ class HaloAnalysis:
                 halo.fills += fills_of(f, ghosts, self._orders)
                 filled[f] = ghosts
         halo.fills = ordered(halo.fills)
+        before = dict(valid)
         for f in sweep.sets:
             valid[f] = halo.extended.get(f, Footprint())
+        for f, followers in rotations(sweep.sets).items():
+            # the halo remains in the buffer, ghosts beyond walls depend on the field
+            valid |= {to: before.get(of, Footprint()) for of, to in pairwise((f, *followers))}
         for f in self._stale(set(sweep.sets), filled):
             filled[f] = Footprint()
         self.result[sweep] = halo

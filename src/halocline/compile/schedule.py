@@ -82,6 +82,22 @@ class Fill:
 
 
 @dataclass(frozen=True)
+class Walls:
+    """Ghosts beyond several walls, which one device kernel computes.
+
+    Parameters
+    ----------
+    kernel : str
+        Name of the kernel.
+    parts : tuple of (int, range)
+        For each wall, the position of its fill in `Sweep.fills`, and the layers of ghosts.
+    """
+
+    kernel: str
+    parts: tuple[tuple[int, range], ...]
+
+
+@dataclass(frozen=True)
 class Sweep:
     """Computation in all patches, or only a halo exchange if `computes` is False.
 
@@ -100,6 +116,8 @@ class Sweep:
         If the sweep is only an exchange, these are the segments that later sweeps read.
     fills : tuple of Fill
         Boundary conditions to apply before the sweep, in this order.
+    walls : tuple of Walls
+        The same conditions as device kernels, which run in this order; empty for CPUs.
     reductions : tuple of Reduction
         Reductions in the order of the accumulators of the kernel.
     halo_kernel : str or None
@@ -131,6 +149,7 @@ class Sweep:
     reads: Mapping[int, Footprint]
     exchange: Mapping[int, Footprint]
     fills: tuple[Fill, ...] = ()
+    walls: tuple[Walls, ...] = ()
     reductions: tuple[Reduction, ...] = ()
     halo_kernel: str | None = None
     halo_extent: Footprint = field(default_factory=Footprint)

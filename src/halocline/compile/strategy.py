@@ -21,7 +21,7 @@ MAX_ROWS = 4  # maximum rows of a thread; fields have memory for rows beyond the
 # Kernels that need few registers for a vector of cells compute vectors; see docs/explanation/gpu-kernels.md.
 VECTOR_BLOCK, VECTOR_REGISTERS = (32, 8), 48
 PARAMETER_BYTES = 1024  # parameter space of a kernel: at least 1024 in OpenCL, 4096 in CUDA
-FRAME_BYTES, LAYOUT_BYTES, POINTER_BYTES = 26 * 8, 3 * 8, 8  # see frame.h
+FRAME_BYTES, WALL_BYTES, LAYOUT_BYTES, POINTER_BYTES = 26 * 8, 7 * 8, 3 * 8, 8  # see frame.h
 REDUCING_BYTES = MAX_THREADS_PER_BLOCK // 2 * 40  # for reductions: one hc_partial per two threads
 
 

@@ -260,6 +260,35 @@ def ordered(fills: Sequence[WallFill]) -> list[WallFill]:
     return list(done.values())
 
 
+def independent(fills: Sequence[WallFill]) -> list[list[tuple[int, range]]]:
+    """Return groups of ghost layers that can be computed at the same time, in the order of the groups.
+
+    Parameters
+    ----------
+    fills : sequence of WallFill
+        Fills in an order that `ordered` returns.
+
+    Returns
+    -------
+    list of list of (int, range)
+        The number of a fill and its layers. One thread computes the layers from the wall outward, if each
+        layer reads ghosts of other layers only along the normal of the wall. Otherwise the layers are in
+        different groups.
+    """
+    levels: dict[Node, int] = {}  # group of the last layer of each fill
+    groups: list[list[tuple[int, range]]] = []
+    for number, fill in enumerate(fills):
+        level = max((levels[node] + 1 for node in _awaited(fill) if node in levels), default=0)
+        reads_along = any(any(offset) for offset in fill.reads.get(fill.field, ()))
+        layers = range(fill.depth)
+        for part in [range(n, n + 1) for n in layers] if reads_along else [layers]:
+            groups += [[]] * (level + 1 - len(groups))
+            groups[level] = [*groups[level], (number, part)]
+            levels[fill.node] = level
+            level += 1
+    return groups
+
+
 def _awaited(fill: WallFill) -> dict[Node, None]:
     """Return the ghosts that a fill reads, in order."""
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, zip_longest
 from math import prod
 
 from halocline.compile.schedule import FILL, DeviceKernel, Schedule, Sweep
@@ -19,6 +19,7 @@ MANY_BLOCKS = 8192  # the cells per thread increase only if at least this number
 CELLS_PER_PRELOADED_PLANE = 8  # minimum of streamed cells per preloaded plane; see docs/performance.md
 MAX_BLOCKS_PER_AXIS = 65535  # limit of CUDA along all axes except the contiguous one.
 LITERAL_CELLS = 2**20  # minimum cells of a subdomain for which kernels with literal layouts are compiled
+WALL_THREADS = 128  # threads of a thread block that fills ghosts beyond a wall
 ROW_THREADS = 64  # threads of a thread block along the contiguous axis, if several rows are available
 
 
@@ -41,6 +42,9 @@ class Launch:
         Cells of each thread block along each axis; the contiguous axis comes last.
     first_block : int
         Index of the first thread block of the launch, counted over all launches of the kernel in the sweep.
+    walls : tuple of (Box, int)
+        For a kernel that fills ghosts beyond several walls: the cells beyond each wall, and the end of their
+        thread blocks. `cells` is the largest of the boxes.
     """
 
     kernel: DeviceKernel
@@ -51,6 +55,7 @@ class Launch:
     block_shape: tuple[int, int, int]
     block_cells: tuple[int, int, int]
     first_block: int = 0
+    walls: tuple[tuple[Box, int], ...] = ()
 
     @property
     def total_blocks(self) -> int:
@@ -149,11 +154,20 @@ def sweep_launches(
         items.append(Item(waits, True, launches, halo=True))
 
     def fill_launches(boxes: Iterable[tuple[int, Box]]) -> Iterator[Launch]:
-        for fill, box in ((sweep.fills[number], box) for number, box in boxes):
-            for layer, kernel in enumerate(kernels[fill.kernel]):
-                cells = _layer(box, fill.axis, fill.side, layer)
-                if cells.size:
-                    yield _launch(kernel, cells, cells, (0,) * schedule.ndim)
+        boxes_of_fills: dict[int, list[Box]] = {}
+        for number, box in boxes:
+            boxes_of_fills.setdefault(number, []).append(box)
+        for walls in sweep.walls:
+            (kernel,) = kernels[walls.kernel]
+            fills = [(sweep.fills[number], layers) for number, layers in walls.parts]
+            boxes_of_parts = [
+                [_layers(box, fill.axis, fill.side, layers) for box in boxes_of_fills.get(number, ())]
+                for (number, _), (fill, layers) in zip(walls.parts, fills, strict=True)
+            ]
+            for parts in zip_longest(*boxes_of_parts, fillvalue=_empty(schedule.ndim)):
+                axes = [fill.axis for fill, _ in fills]
+                if any(parts):
+                    yield _wall_launch(kernel, [*zip(parts, axes, strict=True)])
 
     partials = tuple((k, blocks_of_kernels.get(k, 0)) for k in kernels[sweep.kernel] if k.reductions)
     fills, rims = tuple(fill_launches(sweep_plan.cores)), tuple(fill_launches(sweep_plan.rims))
@@ -211,12 +225,42 @@ def _launches_over(
     return tuple(launches)
 
 
-def _layer(box: Box, axis: int, side: int, layer: int) -> Box:
-    """Return layer number `layer` of the ghost cells in a box; layer 0 is next to the wall."""
-    at = box.hi[axis] - 1 - layer if side < 0 else box.lo[axis] + layer
+def _layers(box: Box, axis: int, side: int, layers: range) -> Box:
+    """Return some layers of the ghost cells in a box; layer 0 is next to the wall."""
     lo, hi = list(box.lo), list(box.hi)
-    lo[axis], hi[axis] = max(at, box.lo[axis]), min(at + 1, box.hi[axis])
-    return Box(tuple(lo), tuple(max(a, b) for a, b in zip(lo, hi, strict=True)))
+    if side < 0:
+        lo[axis], hi[axis] = hi[axis] - layers.stop, hi[axis] - layers.start
+    else:
+        lo[axis], hi[axis] = lo[axis] + layers.start, lo[axis] + layers.stop
+    return box.intersect(Box(tuple(lo), tuple(hi)))
+
+
+def _empty(ndim: int) -> Box:
+    """Return a box without cells."""
+    return Box((0,) * ndim, (0,) * ndim)
+
+
+def _wall_launch(kernel: DeviceKernel, parts: Sequence[tuple[Box, int]]) -> Launch:
+    """Return the launch of a kernel for the ghosts beyond several walls, with boxes and axes of the walls.
+
+    Each thread computes one ghost of each layer, along the axis of the wall.
+    """
+    ends, blocks = [], 0
+    for box, axis in parts:
+        columns = box.size // box.shape[axis] if box else 0
+        blocks += -(-columns // WALL_THREADS)
+        ends.append(blocks)
+    largest = max((box for box, _ in parts if box), key=lambda box: box.size)
+    return Launch(
+        kernel,
+        largest,
+        largest,
+        (0,) * len(largest.lo),
+        (blocks, 1, 1),
+        (WALL_THREADS, 1, 1),
+        (1, 1, WALL_THREADS),
+        walls=tuple((box, end) for (box, _), end in zip(parts, ends, strict=True)),
+    )
 
 
 def _launch(

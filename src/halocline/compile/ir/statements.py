@@ -228,7 +228,8 @@ class Axis(Statement):
     Attributes
     ----------
     axes : tuple of int
-        The axis. A loop of kind "thread" may have several axes; it then numbers their cells row by row.
+        The axis. A loop of kind "thread" may have all axes. It then numbers the cells of the thread block row
+        by row; without loops over thread blocks around it, those of the launch.
     kind : {"stream", "block", "thread"}
         "stream": one cell after the other. The other kinds exist only on devices. "block": each thread block
         computes `step` cells. "thread": each thread computes `step` adjacent cells of its block. The body

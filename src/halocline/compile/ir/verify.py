@@ -212,7 +212,8 @@ def _axis(loop: ir.Axis, around: Sequence[str], fail: Fail) -> None:
     for axis in loop.axes:
         if f"{loop.kind} {axis}" in around or (loop.kind != "block" and f"thread {axis}" in around):
             fail(f"two loops over axis {axis}, the inner one of kind {loop.kind!r}")
-        if loop.kind == "thread" and f"block {axis}" not in around:
+        all_cells = len(loop.axes) == 3 and "block" not in around
+        if loop.kind == "thread" and f"block {axis}" not in around and not all_cells:
             fail(f"threads divide axis {axis}, but thread blocks do not")
 
 

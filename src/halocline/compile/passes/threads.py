@@ -58,11 +58,7 @@ def _in_blocks(
     kernel: Kernel, nest: ir.Nest, splits: Splits, reads: str, free_bytes: int
 ) -> tuple[Kernel, ir.Body]:
     """Distribute a nest over threads; return the kernel with new arrays and values, and the statements."""
-    written = {s.array for s in ir.flat(nest.body) if isinstance(s, ir.STORES)}
-    used_arrays = written | {name for name, _ in kernel.loads(ir.roots(nest.body))}
-    addresses: ir.Body = tuple(
-        ir.CellAddress(a.name, a.name in written) for a in kernel.arrays if a.name in used_arrays
-    )
+    addresses = _addresses(kernel, nest)
     neighbours = _NeighbourStorage(kernel, nest, splits, reads, free_bytes)
     kernel, nest = neighbours.with_loads()
     axis = streaming_axis(splits)
@@ -95,12 +91,34 @@ def _in_blocks(
     return kernel, (*map(ir.DeclareShared, neighbours.tiles), replace(nest, body=body))
 
 
+def numbered(kernel: Kernel) -> Kernel:
+    """Distribute the nests of a kernel over threads that number all cells of a launch, one cell each."""
+    body: ir.Body = ()
+    for statement in kernel.body:
+        if isinstance(statement, ir.Nest):
+            outside, inside = lets(kernel, statement)
+            cell = (*_addresses(kernel, statement), *inside, *statement.body)
+            cells = ir.Axis((0, 1, 2), "thread", 1, cell)
+            statement = replace(statement, body=(*outside, cells))
+        body += (statement,)
+    return replace(kernel, body=body)
+
+
 def _in_threads(splits: Splits, body: ir.Body) -> ir.Body:
     """Return the loops over the cells of each thread, the contiguous axis outside."""
     for split in reversed(splits):
         if split.kind == "thread":
             body = (ir.Axis((split.axis,), "thread", cells_at_once(splits, split.axis), body),)
     return body
+
+
+def _addresses(kernel: Kernel, nest: ir.Nest) -> ir.Body:
+    """Return the addresses of the current cell in the arrays that a nest uses."""
+    written = {s.array for s in ir.flat(nest.body) if isinstance(s, ir.STORES)}
+    used_arrays = written | {name for name, _ in kernel.loads(ir.roots(nest.body))}
+    return tuple(
+        ir.CellAddress(a.name, a.name in written) for a in kernel.arrays if a.name in used_arrays
+    )
 
 
 def _distinct(reductions: list[ir.Reduce]) -> list[ir.Reduce]:

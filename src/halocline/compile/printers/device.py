@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from halocline.compile.ir import statements as ir
@@ -16,6 +16,7 @@ from halocline.compile.printers.spelling import (
     Dialect,
     KernelPrinter,
     Names,
+    Text,
     suffix,
 )
 from halocline.compile.schedule import FILL, INVARIANTS
@@ -40,6 +41,7 @@ def print_device_kernel(
     out, statements = printer.out, list(ir.flat(kernel.body))
     staged = any(isinstance(s, ir.Allocate) for s in statements)
     reduces = any(isinstance(s, ir.Reduce) for s in statements)
+    streams = any(isinstance(s, ir.Axis) and s.kind == "stream" for s in statements)
     barriers = reduces or block_shape is not None
     invariants = any(array.kind == "invariants" for array in kernel.arrays)
     arrays = {printer.name_of(array): array for array in kernel.arrays if array.kind == "field"}
@@ -64,12 +66,96 @@ def print_device_kernel(
             out.add("const hc_int64 end = f.hi[2];")
         for name, array in arrays.items():
             argument = f"layouts[{array.number}]" if layouts else f"{name}_argument"
-            out.add(f"const hc_layout {name}_layout = HC_LAYOUT({array.number}, {argument});")
+            constant = "" if streams else "const "
+            out.add(f"{constant}hc_layout {name}_layout = HC_LAYOUT({array.number}, {argument});")
         printer.declare_scalars()
         if staged:
             out.add("HC_GLOBAL char *free_scratch = scratch;")
         printer.body(kernel.body)
     return str(out)
+
+
+@dataclass(frozen=True)
+class GhostLayers:
+    """Layers of ghosts of a field beyond a wall, each with a function that computes one of its cells.
+
+    Parameters
+    ----------
+    functions : tuple of str
+        Functions of the layers, from the wall outward, see `print_ghost_function`.
+    axis, side : int
+        Axis of the generated code, and -1 for the lower side or 1 for the upper side.
+    arrays : tuple of Array
+        Fields that the functions read and write, in the order of their parameters.
+    """
+
+    functions: tuple[str, ...]
+    axis: int
+    side: int
+    arrays: tuple[Array, ...]
+
+
+def print_ghost_function(kernel: Kernel, names: Names) -> str:
+    """Return the text of a function that computes one cell of a layer of ghosts."""
+    printer = _Printer(kernel=kernel, names=names)
+    out = printer.out
+    parameters = []
+    for array in kernel.arrays:
+        name = printer.name_of(array)
+        parameters += [f"{_pointer(array)}{name}_data", f"const hc_layout {name}_layout"]
+    parameters += ["HC_GLOBAL const double *scalars", "const hc_frame f", "const hc_int64 number"]
+    out.add(f"// {kernel.comment}")
+    with out.block(f"HC_FUNCTION void {kernel.name}({', '.join(parameters)})"):
+        printer.declare_scalars()
+        printer.body(kernel.body)
+    return str(out)
+
+
+def print_wall_kernel(name: str, walls: Sequence[GhostLayers], names: Names, *, layouts: bool) -> str:
+    """Return the text of a kernel that fills ghosts beyond several walls.
+
+    Each wall has its own thread blocks. Each thread computes one ghost of each layer, from the wall outward.
+    If `layouts` is True, the kernel reads the layouts of its arrays from memory.
+    """
+    out = Text()
+    arrays = wall_arrays(walls)
+    parameters = []
+    for array in arrays:
+        parameters.append(f"{_pointer(array)}{names.arrays[array.name]}_data")
+        parameters += [f"const hc_layout {names.arrays[array.name]}_argument"] * (not layouts)
+    parameters += ["HC_GLOBAL const hc_layout *layouts"] * layouts
+    parameters += ["HC_GLOBAL const double *scalars", "HC_GLOBAL const hc_control *control"]
+    parameters += ["const hc_frame f", f"const hc_{name} walls"]
+    out.add(f"typedef struct {{ hc_wall at[{len(walls)}]; }} hc_{name};")
+    with out.block(f"HC_KERNEL {name}({', '.join(parameters)})"):
+        out.add("if (control->skip != 0) return;")
+        for array in arrays:
+            array_name = names.arrays[array.name]
+            argument = f"layouts[{array.number}]" if layouts else f"{array_name}_argument"
+            out.add(f"const hc_layout {array_name}_layout = HC_LAYOUT({array.number}, {argument});")
+        for n, wall in enumerate(walls):
+            condition = f"if (hc_block(0) < walls.at[{n}].end_block)"
+            with out.block(f"else {condition}" if n else condition):
+                first = f"walls.at[{n - 1}].end_block" if n else "0"
+                out.add(f"const hc_int64 number = hc_wall_thread({first});")
+                fields = [f"{names.arrays[a.name]}_{part}" for a in wall.arrays for part in ("data", "layout")]
+                for layer, function in enumerate(wall.functions):
+                    frame = f"hc_wall_layer(f, walls.at[{n}], {wall.axis}, {wall.side}, {layer})"
+                    out.add(f"{function}({', '.join([*fields, 'scalars', frame, 'number'])});")
+    return str(out)
+
+
+def wall_arrays(walls: Sequence[GhostLayers]) -> list[Array]:
+    """Return the arrays of all walls, in the order of the parameters of their kernel."""
+    arrays: dict[str, Array] = {}
+    for array in (array for wall in walls for array in wall.arrays):
+        known = arrays.get(array.name, array)
+        arrays[array.name] = replace(array, written=array.written or known.written)
+    return list(arrays.values())
+
+
+def _pointer(array: Array) -> str:
+    return f"HC_GLOBAL {'' if array.written else 'const '}{C_TYPES[array.dtype]} *"
 
 
 LANES = "xyzw"  # names of the elements of a vector
@@ -129,6 +215,7 @@ class _Printer(KernelPrinter):
     block_threads: int = 0  # threads of a block of fixed shape
     lanes_read: dict[tuple[str, ir.Offset], set[int]] = field(default_factory=dict)  # see `lanes_of`
     missing: tuple[tuple[int, int, int], ...] = ((0, 0, 0),) * 3  # see `missing_cells`
+    is_tile: bool = False  # the threads of a block number its cells
 
     def print_nest(self, statement: ir.Nest) -> None:
         self.names_in_use = set()
@@ -138,8 +225,8 @@ class _Printer(KernelPrinter):
         self.streaming_axis = next((s.axes[0] for s in loops if s.kind == "stream"), None)
         self.steps = {axis: s.step for s in loops if s.kind == "thread" for axis in s.axes}
         self.lanes_read = self.lanes_of(statement)
-        is_tile = any(len(loop.axes) > 1 for loop in loops)
-        self.missing = ((0, 0, 0),) * 3 if is_tile else self.missing_cells(nests)
+        self.is_tile = any(len(loop.axes) > 1 for loop in loops) and any(s.kind == "block" for s in loops)
+        self.missing = ((0, 0, 0),) * 3 if self.is_tile else self.missing_cells(nests)
         if len(nests) > 1:
             self.block("", statement.body)
         else:
@@ -165,15 +252,22 @@ class _Printer(KernelPrinter):
         match statement.kind:
             case "block":
                 self.print_block_axis(statement)
-            case "thread" if len(statement.axes) > 1:
+            case "thread" if len(statement.axes) > 1 and self.is_tile:
                 self.print_tile_axis(statement)
+            case "thread" if len(statement.axes) > 1:
+                self.print_numbered_axis(statement)
             case "thread":
                 self.print_thread_axis(statement)
             case _:
                 v = VARIABLES[statement.axes[0]]
                 if any(step > 1 for step in self.steps.values()):
                     self.out.add("HC_UNROLL(1)")  # several cells at once are enough work
-                self.block(f"for (hc_int64 {v} = {v}_begin; {v} < {v}_end; ++{v})", statement.body)
+                fields = [self.name_of(array) for array in self.kernel.arrays if array.kind == "field"]
+                self.block(
+                    f"for (hc_int64 {v} = {v}_begin; {v} < {v}_end; ++{v})",
+                    statement.body,
+                    *(f"HC_RECOMPUTE({name}_layout);" for name in fields),
+                )
 
     def print_block_axis(self, statement: ir.Axis) -> None:
         """Print the first cell of a thread block along an axis, and the end of its cells."""
@@ -356,6 +450,17 @@ class _Printer(KernelPrinter):
             "for (int n = (int)hc_thread_number(); n < n0 * n1 * n2; n += (int)hc_block_threads())",
             statement.body,
             "const hc_int64 i = lo0 + n / (n1 * n2), j = lo1 + n / n2 % n1, k = lo2 + n % n2;",
+        )
+
+    def print_numbered_axis(self, statement: ir.Axis) -> None:
+        """Print the cell of a thread that has the given number among all cells of the launch."""
+        for axis in range(3):
+            self.out.add(f"const int n{axis} = (int)(f.hi[{axis}] - f.lo[{axis}]);")
+        self.out.add("const int n = (int)number;")
+        self.block(
+            "if (n < n0 * n1 * n2)",
+            statement.body,
+            "const hc_int64 i = f.lo[0] + n / (n1 * n2), j = f.lo[1] + n / n2 % n1, k = f.lo[2] + n % n2;",
         )
 
     def print_branch(self, statement: ir.Branch) -> None:

@@ -97,7 +97,8 @@ _RESERVED = frozenset(
     protected public register reinterpret_cast requires return short signed size_t sizeof static
     static_assert static_cast struct switch template this thread_local throw true try typedef typeid
     typename union unsigned using virtual void volatile wchar_t while xor xor_eq
-    cell control end ends f invariants kinds lanes loop notes partials row scalars scratch shared why
+    cell control end ends f invariants kinds lanes loop notes number partials row scalars scratch shared
+    walls why
     complex constant event_t global half imaginary kernel local pipe read_only read_write restrict
     sampler_t uniform vec_step write_only double2 float2 float4
     """.split()  # noqa: SIM905
@@ -333,11 +334,11 @@ class KernelPrinter:
                 )
             method(statement)
 
-    def block(self, line: str, body: ir.Body | Callable[[], None], first: str = "") -> None:
-        """Print a line with an opening brace, the line `first`, a body, and the closing brace."""
+    def block(self, line: str, body: ir.Body | Callable[[], None], *first: str) -> None:
+        """Print a line with an opening brace, the lines `first`, a body, and the closing brace."""
         with self.out.block(line), self.scope():
-            if first:
-                self.out.add(first)
+            for text in first:
+                self.out.add(text)
             body() if callable(body) else self.body(body)
 
     def bound(self, end: str, axis: int) -> str:

@@ -23,9 +23,16 @@ from halocline.compile.passes.invariants import invariants
 from halocline.compile.passes.merge import merge
 from halocline.compile.passes.order import order
 from halocline.compile.passes.scratch import scratch_declarations
-from halocline.compile.passes.threads import threads
+from halocline.compile.passes.threads import numbered, threads
 from halocline.compile.passes.tile import SPLITS, fits, tile
-from halocline.compile.printers.device import print_device_kernel, print_fill_kernel
+from halocline.compile.printers.device import (
+    GhostLayers,
+    print_device_kernel,
+    print_fill_kernel,
+    print_ghost_function,
+    print_wall_kernel,
+    wall_arrays,
+)
 from halocline.compile.printers.spelling import Names
 from halocline.compile.schedule import INVARIANTS, NAME, Code, DeviceKernel
 from halocline.compile.strategy import Splits, Strategy, cells_at_once, split_size, thin_splits
@@ -68,17 +75,26 @@ class Device:
         return self._kernels(kernel, names, self._thin(kernel.ndim))
 
     def wall(self, layers: Sequence[Kernel], names: Names, axis: int, side: int, comment: str) -> Code:
-        """Return a kernel for each layer, from the wall outward.
+        """Return a function for each layer, from the wall outward, which `walls` calls.
 
-        Layers with the same formula also have separate kernels, since the kernels are short. For the same
+        Layers with the same formula also have separate functions, since the functions are short. For the same
         reason, their invariants are in registers.
         """
-        strategy = self._thin(layers[0].ndim)
-        kernels = [
-            self._nests(replace(layer, name=f"{NAME}_{number}", comment=comment), names, strategy)
-            for number, layer in enumerate(layers)
-        ]
-        return Code("\n".join(text for text, _ in kernels), tuple(kernel for _, kernel in kernels))
+        named = [replace(layer, name=f"{NAME}_{n}", comment=comment) for n, layer in enumerate(layers)]
+        functions = [run(layer, numbered, branch_statements, order) for layer in named]
+        return Code("\n".join(print_ghost_function(function, names) for function in functions))
+
+    def walls(self, walls: Sequence[GhostLayers], names: Names, ndim: int) -> Code:
+        """Return a kernel that fills the ghosts beyond several walls, which do not depend on each other."""
+        arrays, boxes = wall_arrays(walls), len(walls) * limits.WALL_BYTES
+        layouts = not _fit_parameters(len(arrays), boxes)
+        text = print_wall_kernel(NAME, walls, names, layouts=layouts)
+        numbers, no_extent = tuple(array.number for array in arrays), ((0, 0),) * ndim
+        return Code(text, (DeviceKernel(NAME, numbers, no_extent, (0,) * ndim, layouts=layouts),))
+
+    def takes(self, walls: Sequence[GhostLayers]) -> bool:
+        """Return True if the parameters of a kernel for these walls fit into the parameter space."""
+        return _fit_parameters(len(wall_arrays(walls)), len(walls) * limits.WALL_BYTES)
 
     def _thin(self, ndim: int) -> Strategy:
         """Return the strategy for thin boxes, where 2.5D streaming has no benefit."""
@@ -218,9 +234,12 @@ def _numbers(kernel: Kernel) -> tuple[int, ...]:
 
 def _layouts_are_too_many(kernel: Kernel, staged: bool, reduces: bool) -> bool:
     """Return True if the layouts of all arrays would exceed the parameter space of a kernel."""
-    arrays = len(_numbers(kernel))
-    pointers = arrays + 2 + staged + reduces + (_invariants(kernel) is not None)  # 2: scalars and control
-    return (
-        pointers * limits.POINTER_BYTES + arrays * limits.LAYOUT_BYTES + limits.FRAME_BYTES
-        > limits.PARAMETER_BYTES
-    )
+    more = (staged + reduces + (_invariants(kernel) is not None)) * limits.POINTER_BYTES
+    return not _fit_parameters(len(_numbers(kernel)), more)
+
+
+def _fit_parameters(arrays: int, more: int) -> bool:
+    """Return True if a number of arrays and `more` bytes fit into the parameter space of a kernel."""
+    pointers = arrays + 2  # 2: scalars and control
+    required = pointers * limits.POINTER_BYTES + arrays * limits.LAYOUT_BYTES + limits.FRAME_BYTES + more
+    return required <= limits.PARAMETER_BYTES

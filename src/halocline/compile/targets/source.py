@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 
@@ -28,6 +28,7 @@ _HEADERS: dict[str, tuple[str, ...]] = {
     "frame.h": (),
     "device_move.h": ("frame.h",),
     "device_find.h": ("frame.h",),
+    "device_wall.h": ("frame.h",),
     "elementary.hpp": (),
     "random.hpp": (),
     "lookup.hpp": (),
@@ -44,7 +45,7 @@ def device_headers(names: Iterable[str] = ()) -> str:
     ----------
     names : iterable of str
         Headers in addition to device.h, in any order: "frame.h", "device_move.h", "device_find.h",
-        "elementary.hpp", "random.hpp", "lookup.hpp", "accumulator.h", "device_reduce.h",
+        "device_wall.h", "elementary.hpp", "random.hpp", "lookup.hpp", "accumulator.h", "device_reduce.h",
         "device_finish.h".
 
     Raises
@@ -74,6 +75,7 @@ _SIGNS = {
     "elementary.hpp": r"hc_(exp|log|sin|cos|pow|min|max|abs|sign)f?\(|HC_NAN|HC_INFINITY",
     "random.hpp": r"hc_random\(",
     "lookup.hpp": r"hc_entry\(",
+    "device_wall.h": "hc_wall",
     "device_reduce.h": "hc_partial",
     "device_finish.h": "hc_partial",
 }
@@ -110,6 +112,49 @@ def with_literal_layouts(
         lines.append("#define HC_EXTENT(axis) HC_EXTENT_##axis")
         lines += [f"#define HC_EXTENT_{axis} {extent}" for axis, extent in enumerate(extents)]
     return "\n".join([*lines, source])
+
+
+def with_shared_layouts(source: str, layouts: Sequence[Hashable]) -> str:
+    """Return the source of a program in which arrays with equal layouts share one argument.
+
+    Kernels then compute the distance to a neighbour once for all arrays of a layout, with fewer instructions
+    and registers. The source depends only on which layouts are equal, not on their sizes.
+
+    Parameters
+    ----------
+    source : str
+        Source that `device_text` returned.
+    layouts : sequence
+        Layout of each field, as an object that is equal to that of another field if their layouts are equal
+        in all subdomains.
+    """
+    lines: list[str] = []
+    first: dict[Hashable, str] = {}  # name of the first layout of each class in the current kernel
+    others: dict[str, str] = {}  # names of the other layouts, and of those that they are equal to
+    for line in source.splitlines():
+        if line.startswith("HC_KERNEL"):
+            first, others = {}, {}
+        elif line.startswith("}"):
+            others = {}
+        declaration = _LAYOUT.match(line)
+        again = _AGAIN.match(line)
+        if again and again["name"] in others:
+            continue
+        if declaration:
+            name = declaration["name"]
+            same = first.setdefault(layouts[int(declaration["number"])], name)
+            if same != name:
+                others[name] = same
+                continue
+        if others:
+            line = _WORD.sub(lambda word: others.get(word[0], word[0]), line)
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+_LAYOUT = re.compile(r" *(const )?hc_layout (?P<name>\w+) = HC_LAYOUT\((?P<number>\d+), ")
+_AGAIN = re.compile(r" *HC_RECOMPUTE\((?P<name>\w+)\);")
+_WORD = re.compile(r"\w+_layout\b")
 
 
 def _move_kernel(arrays: int) -> str:

@@ -318,4 +318,5 @@ class DeviceBinder(Binder):
             reduces,
             kernel.layouts,
             kernel.invariants or ("", 0),
+            [[*chain(*box.on_three_axes), end] for box, end in launch.walls],
         )

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halocline.compile.schedule import AROUND, Schedule
-from halocline.compile.targets.source import with_literal_layouts
+from halocline.compile.targets.source import with_literal_layouts, with_shared_layouts
 from halocline.errors import RunError, Terminated
 from halocline.native import native
 from halocline.plan.launches import has_literal_layouts, literal_extents
@@ -320,10 +320,10 @@ class Prepared:
         device = self.schedule.device
         assert device is not None
         subdomains = [self.plan.subdomains[n] for n in numbers]
+        storages = [self.store.storages[field.name] for field in self.schedule.fields]
         if not has_literal_layouts(self.schedule, subdomains):
-            return device.source
-        storages = self.store.storages
-        layouts = [storages[field.name][numbers[0]].layout for field in self.schedule.fields]
+            return with_shared_layouts(device.source, [tuple(s[n].layout for n in numbers) for s in storages])
+        layouts = [storage[numbers[0]].layout for storage in storages]
         return with_literal_layouts(device.source, layouts, literal_extents(subdomains))
 
     def scalars(self) -> dict[str, float]:
