@@ -891,9 +891,11 @@ class Launch:
     invariants : (str, int)
         Symbol and number of the values in constant memory that the kernel computes or reads. The number
         is 0 if there are none.
+    walls : list of seven int
+        Members of the struct hc_wall, in order, for each wall whose ghosts the kernel fills.
     """
 
-    def __init__(self, kernel: str, operands: Sequence[int], frame: Sequence[int], block_counts: Sequence[int], block_shape: Sequence[int], scratch: bool, partials: bool, layouts: bool, invariants: tuple[str, int]) -> None: ...
+    def __init__(self, kernel: str, operands: Sequence[int], frame: Sequence[int], block_counts: Sequence[int], block_shape: Sequence[int], scratch: bool, partials: bool, layouts: bool, invariants: tuple[str, int], walls: Sequence[Sequence[int]] = []) -> None: ...
 
 class Item:
     """

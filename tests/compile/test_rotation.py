@@ -218,5 +218,3 @@ def test_a_stop_restores_the_buffers_of_passes_that_did_not_run() -> None:
         return [sim[f].tolist() for f in (u, before, oldest)]
 
     assert run("opencl:0") == run(None)
-
-

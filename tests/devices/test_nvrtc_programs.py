@@ -114,14 +114,17 @@ def test_the_tested_strategies_include_all_candidates_of_tuning() -> None:
 
 @pytest.mark.parametrize("order", [2, 6])
 @pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.long)])
+@pytest.mark.parametrize("cells", [1, 4], ids=["cells", "vectors"])
 def test_planes_are_copied_asynchronously_on_checked_devices(
-    order: int, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cells: int, order: int, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Vectors are copied in bulk on sm_90."""
     monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path))
     case = Problem("heat", [64] * 3, scheme="euler", order=order, dtype=dtype)
-    strategy = Strategy("planes", block_splits(3, (32, 4), rows=2, cells=1))
+    strategy = Strategy("planes", block_splits(3, (32, 4), rows=2 if cells == 1 else 1, cells=cells))
     device = compile_program(case.program, case.grid, device=strategy).device
     assert device is not None
+    assert ("HC_BULK_ROW(&" in device.source) == (cells > 1)
     for architecture in ("sm_80", "sm_90"):
         place = SimpleNamespace(interface="cuda", name="GPU", driver="1.2", architecture=architecture)
         assert with_copies(place, device.source) == device.source

@@ -125,7 +125,14 @@ def kernels(schedule: Schedule) -> list[str]:
 
 @pytest.mark.parametrize(
     ("scheme", "numbers"),
-    [("euler", [0]), ("rk2", [0, 1]), ("rk3", [0, 1, 2]), ("rk3-previous", [0, 1, 1]), ("rk4", [0, 1, 2, 2]), ("ssprk3", [0, 1, 1])],
+    [
+        ("euler", [0]),
+        ("rk2", [0, 1]),
+        ("rk3", [0, 1, 2]),
+        ("rk3-previous", [0, 1, 1]),
+        ("rk4", [0, 1, 2, 2]),
+        ("ssprk3", [0, 1, 1]),
+    ],
 )
 def test_stages_that_differ_only_in_constants_share_a_kernel(scheme: str, numbers: list[int]) -> None:
     case = Problem("heat", [16, 16], scheme=scheme, order=6)
@@ -275,7 +282,8 @@ def test_schemes_give_the_same_bits_on_ranks_and_threads() -> None:
 
 
 @pytest.mark.parametrize(
-    "scheme", ["rk3", "rk3-previous", *(pytest.param(name, marks=pytest.mark.long) for name in ("rk4", "ssprk3"))]
+    "scheme",
+    ["rk3", "rk3-previous", *(pytest.param(name, marks=pytest.mark.long) for name in ("rk4", "ssprk3"))],
 )
 @pytest.mark.usefixtures("opencl")
 def test_schemes_give_the_same_bits_on_devices(scheme: str) -> None:

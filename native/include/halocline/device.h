@@ -202,7 +202,8 @@ HC_FUNCTION hc_int64 hc_block_size(int dimension) {
 // Copies from global to shared memory. A thread begins copies, ends a group of them, and waits until at most
 // `groups` of its newest groups are incomplete. With HC_ASYNCHRONOUS_COPIES, the copies of CUDA devices from
 // sm_80 on run while the thread computes (cp.async); otherwise the thread itself copies.
-#if defined(HC_ASYNCHRONOUS_COPIES) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#ifdef HC_COPY  // defined before this header, for a host that runs kernels
+#elif defined(HC_ASYNCHRONOUS_COPIES) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define HC_COPY(type, to, from)                                                                           \
   asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), \
                "l"(from), "n"(sizeof(type))                                                               \
@@ -213,6 +214,45 @@ HC_FUNCTION hc_int64 hc_block_size(int dimension) {
 #define HC_COPY(type, to, from) *(HC_LOCAL type*)(to) = *(HC_GLOBAL const type*)(from)
 #define HC_COPIES_END()
 #define HC_COPIES_WAIT(groups)
+#endif
+
+// Bulk copies of rows from global to shared memory by CUDA devices from sm_90 on (cp.async.bulk), in place of
+// HC_COPY. Addresses and `bytes` are multiples of 16. Each group of copies has a barrier, which counts the
+// threads that copy rows, and the bytes. All threads wait for the group, which alternates between two
+// parities.
+#if defined(HC_ASYNCHRONOUS_COPIES) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define HC_BULK_COPIES
+#ifndef HC_BULK_ROW
+#define HC_SHARED_ADDRESS(pointer) ((unsigned)__cvta_generic_to_shared(pointer))
+#define HC_BULK_INIT(barrier, threads)                                                            \
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n\tfence.proxy.async.shared::cta;" ::"r"( \
+                   HC_SHARED_ADDRESS(barrier)),                                                   \
+               "r"(threads)                                                                       \
+               : "memory")
+#define HC_BULK_ROW(to, from, bytes, barrier)                                                          \
+  asm volatile(                                                                                        \
+      "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%3], %2;\n\t"                                   \
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"( \
+          HC_SHARED_ADDRESS(to)),                                                                      \
+      "l"(__cvta_generic_to_global(from)), "r"((int)(bytes)), "r"(HC_SHARED_ADDRESS(barrier))          \
+      : "memory")
+#define HC_BULK_END(barrier)                                                                       \
+  asm volatile("{\n\t.reg .b64 state;\n\tmbarrier.arrive.shared::cta.b64 state, [%0];\n\t}" ::"r"( \
+                   HC_SHARED_ADDRESS(barrier))                                                     \
+               : "memory")
+#define HC_BULK_WAIT(barrier, parity) hc_bulk_wait(HC_SHARED_ADDRESS(barrier), parity)
+HC_FUNCTION void hc_bulk_wait(unsigned barrier, int parity) {
+  int done = 0;
+  while (done == 0) {
+    asm volatile(
+        "{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.b32 %0, 1, 0, "
+        "p;\n\t}"
+        : "=r"(done)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+  }
+}
+#endif
 #endif
 
 // Linear indices over all dimensions: of a thread block in its launch, of a thread in its block.

@@ -36,9 +36,8 @@ void make_launch(device::Launch* self, const std::string& kernel, const std::vec
                  const FrameNumbers& frame, const std::array<uint32_t, 3>& block_counts,
                  const std::array<uint32_t, 3>& block_shape, bool scratch, bool partials, bool layouts,
                  const std::pair<std::string, size_t>& invariants, const std::vector<WallNumbers>& walls) {
-  new (self)
-      device::Launch{kernel, operands, {}, block_counts, block_shape, scratch, partials, layouts, invariants,
-                     {}};
+  new (self) device::Launch{kernel,  operands, {},      block_counts, block_shape,
+                            scratch, partials, layouts, invariants,   {}};
   std::memcpy(&self->frame, frame.data(), sizeof self->frame);
   self->walls.resize(walls.size());
   for (size_t n = 0; n < walls.size(); ++n) {

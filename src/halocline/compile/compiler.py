@@ -270,9 +270,7 @@ class _Compiler:
             halo_kernel=halo_kernel,
             halo_extent=extent,
             swaps=tuple((numbers[a], numbers[b]) for a, b in self.arrangement.swaps(sweep)),
-            overwrites=tuple(
-                numbers[sink] for name, sink in sinks.items() if sink != second_buffer(name)
-            ),
+            overwrites=tuple(numbers[sink] for name, sink in sinks.items() if sink != second_buffer(name)),
             wraps=tuple(sorted(numbers[f.name] for f in wraps)),
             scratch=tuple(slots),
             stages=tuple(stages),
@@ -365,9 +363,7 @@ class _Compiler:
         layers = []
         for number, ghost in enumerate(fill.ghosts):
             kernel = complete_pass("translate", translate_ghost(fill.field, ghost, fields, grid))
-            bound = partial(
-                operands, sweep_arrays=fill_operands, numbers=self.operand_numbers(fill_operands)
-            )
+            bound = partial(operands, sweep_arrays=fill_operands, numbers=self.operand_numbers(fill_operands))
             kernel = run(kernel, contract, bound)
             layers.append(replace(kernel, comment=f"layer {number}: {kernel.comment}"))
         condition = type(fill.field.boundary[fill.name]).__name__

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import chain, pairwise, product
 
 from halocline.compile.footprint import Footprint, Offset
-from halocline.compile.rotation import rotations
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, SweepGraph
+from halocline.compile.rotation import rotations
 from halocline.compile.sweep import SweepNests
 from halocline.compile.walls import (
     Orders,

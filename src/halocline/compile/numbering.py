@@ -173,9 +173,7 @@ def field_infos(numbering: Numbering, arrangement: Sweeps) -> tuple[FieldInfo, .
 def _share_halos(widest: dict[Field, Footprint], arrangement: Sweeps) -> None:
     """Extend the halos of fields that take over each other's buffers to a common width."""
     groups = [
-        {f, *chain}
-        for sweep in sweeps(arrangement.operations)
-        for f, chain in rotations(sweep.sets).items()
+        {f, *chain} for sweep in sweeps(arrangement.operations) for f, chain in rotations(sweep.sets).items()
     ]
     for _ in groups:  # a field may belong to several groups
         for group in groups:

@@ -130,9 +130,7 @@ class PreviousState:
         elapsed, w_time = self.beta[0], 1.0
         for number, (share, beta) in enumerate(_stages("share beta", constants), 1):
             w_time = self.alpha[number] * w_time + 1.0
-            changes = {
-                f: share * (f - previous[f]) + beta * dt * slope for f, slope in rhs(elapsed).items()
-            }
+            changes = {f: share * (f - previous[f]) + beta * dt * slope for f, slope in rhs(elapsed).items()}
             assign({f: f + change for f, change in changes.items()} | _kept(previous))
             elapsed += self.beta[number] * w_time
 

@@ -111,7 +111,8 @@ def test_halos_grow_on_demand_without_loss_of_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scheme", "order"), [(hc.Euler(), 1), (hc.RK2(), 2), (hc.RK3(), 3), (hc.RK3Previous(), 3), (hc.RK4(), 4), (hc.SSPRK3(), 3)]
+    ("scheme", "order"),
+    [(hc.Euler(), 1), (hc.RK2(), 2), (hc.RK3(), 3), (hc.RK3Previous(), 3), (hc.RK4(), 4), (hc.SSPRK3(), 3)],
 )
 def test_time_integration_schemes_have_their_order(scheme: Any, order: int) -> None:
     """The order holds for equations that depend on time too, since each stage has its own time."""

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -71,6 +72,37 @@ static thread_local ucontext_t scheduler;
 
 static inline void barrier() {
   if (current != nullptr) swapcontext(&current->context, &scheduler);
+}
+
+// Bulk copies to shared memory. A barrier contains the number of threads of a group, the number of threads
+// whose copies are not complete, and the parity of the group. It copies at once, but checks the protocol.
+struct Copies {
+  uint16_t threads, missing;
+  uint32_t parity;
+};
+static_assert(sizeof(Copies) == sizeof(uint64_t));
+
+static inline void bulk_init(void* memory, int threads) {
+  const Copies copies{static_cast<uint16_t>(threads), static_cast<uint16_t>(threads), 0};
+  std::memcpy(memory, &copies, sizeof copies);
+}
+
+static inline void bulk_row(void* to, const void* from, size_t bytes) {
+  if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from) | bytes) % 16 != 0) std::abort();
+  std::memcpy(to, from, bytes);
+}
+
+static inline void bulk_end(void* memory) {
+  auto* copies = static_cast<Copies*>(memory);
+  if (--copies->missing != 0) return;
+  copies->missing = copies->threads;
+  copies->parity ^= 1;
+}
+
+// After all other threads of the block have run up to their wait, the group must be complete.
+static inline void bulk_wait(const void* memory, int parity) {
+  barrier();
+  if (static_cast<const Copies*>(memory)->parity == static_cast<uint32_t>(parity)) std::abort();
 }
 
 template <typename Call>
@@ -271,6 +303,15 @@ template <typename T>
 T max(T x, Same<T> y) {
   return x < y ? y : x;
 }
+
+// In place of instructions for the copies of generated kernels, see device.h.
+#define HC_COPY(type, to, from) *(type*)(to) = *(const type*)(from)
+#define HC_COPIES_END()
+#define HC_COPIES_WAIT(groups)
+#define HC_BULK_INIT(barrier, threads) standin::bulk_init(barrier, threads)
+#define HC_BULK_ROW(to, from, bytes, barrier) standin::bulk_row(to, from, bytes)
+#define HC_BULK_END(barrier) standin::bulk_end(barrier)
+#define HC_BULK_WAIT(barrier, parity) standin::bulk_wait(barrier, parity)
 
 // One line per kernel, after the kernel's source.
 #define STANDIN_KERNEL(kernel, threads, barriers)                                    \

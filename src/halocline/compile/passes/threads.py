@@ -116,9 +116,7 @@ def _addresses(kernel: Kernel, nest: ir.Nest) -> ir.Body:
     """Return the addresses of the current cell in the arrays that a nest uses."""
     written = {s.array for s in ir.flat(nest.body) if isinstance(s, ir.STORES)}
     used_arrays = written | {name for name, _ in kernel.loads(ir.roots(nest.body))}
-    return tuple(
-        ir.CellAddress(a.name, a.name in written) for a in kernel.arrays if a.name in used_arrays
-    )
+    return tuple(ir.CellAddress(a.name, a.name in written) for a in kernel.arrays if a.name in used_arrays)
 
 
 def _distinct(reductions: list[ir.Reduce]) -> list[ir.Reduce]:

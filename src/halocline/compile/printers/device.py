@@ -20,7 +20,8 @@ from halocline.compile.printers.spelling import (
     suffix,
 )
 from halocline.compile.schedule import FILL, INVARIANTS
-from halocline.compile.strategy import MAX_THREADS_PER_BLOCK
+from halocline.compile.strategy import MAX_THREADS_PER_BLOCK, VECTOR_BYTES
+from halocline.lang.dtype import ITEMSIZE
 
 
 def print_device_kernel(
@@ -138,7 +139,9 @@ def print_wall_kernel(name: str, walls: Sequence[GhostLayers], names: Names, *, 
             with out.block(f"else {condition}" if n else condition):
                 first = f"walls.at[{n - 1}].end_block" if n else "0"
                 out.add(f"const hc_int64 number = hc_wall_thread({first});")
-                fields = [f"{names.arrays[a.name]}_{part}" for a in wall.arrays for part in ("data", "layout")]
+                fields = [
+                    f"{names.arrays[a.name]}_{part}" for a in wall.arrays for part in ("data", "layout")
+                ]
                 for layer, function in enumerate(wall.functions):
                     frame = f"hc_wall_layer(f, walls.at[{n}], {wall.axis}, {wall.side}, {layer})"
                     out.add(f"{function}({', '.join([*fields, 'scalars', frame, 'number'])});")
@@ -375,26 +378,98 @@ class _Printer(KernelPrinter):
         self.out.add("HC_BARRIER();")
 
     def print_fill_tiles(self, statement: ir.FillTiles) -> None:
-        for group in range(statement.ahead):
-            for name in statement.arrays:
-                array = self.kernel.array[name]
+        out, ahead = self.out, statement.ahead
+        arrays = [self.kernel.array[name] for name in statement.arrays]
+        groups: list[list[tuple[Array, str, int]]] = []
+        for group in range(ahead):
+            groups.append([])
+            for array in arrays:
                 last = array.layers[0][1]
                 first, count = (0, last + 1) if group == 0 else (last + group, 1)
-                self.copy_planes(array, f"{self.streamed}_begin + {first}", count)
-            self.out.add("HC_COPIES_END();")
+                groups[-1].append((array, f"{self.streamed}_begin + {first}", count))
+        with self.bulk_copies(arrays) as alternatives:
+            if alternatives:
+                threads = sum(array.shape[1] for array in arrays)
+                out.add(f"HC_SHARED hc_uint64 copied[{ahead}];")
+                with out.block("if (hc_thread_number() == 0)"):
+                    for group in range(ahead):
+                        out.add(f"HC_BULK_INIT(&copied[{group}], {threads});")
+                out.add("HC_BARRIER();")
+                for group, copies in enumerate(groups):
+                    for array, first, count in copies:
+                        self.copy_rows(array, first, count, f"&copied[{group}]")
+                out.add("#else")
+            for copies in groups:
+                for array, first, count in copies:
+                    self.copy_planes(array, first, count)
+                out.add("HC_COPIES_END();")
 
     def print_load_tiles(self, statement: ir.LoadTiles) -> None:
-        out, v = self.out, self.streamed
-        out.add(f"HC_COPIES_WAIT({statement.ahead - 1});")
-        out.add("HC_BARRIER();")
-        for name in statement.arrays:
-            array = self.kernel.array[name]
-            last = array.layers[0][1]
-            self.copy_planes(array, f"{v} + {last + statement.ahead}")
+        out, v, ahead = self.out, self.streamed, statement.ahead
+        arrays = [self.kernel.array[name] for name in statement.arrays]
+        newest = [(array, f"{v} + {array.layers[0][1] + ahead}") for array in arrays]
+        with self.bulk_copies(arrays) as alternatives:
+            if alternatives:
+                out.add(f"const int group = (int)({v} - {v}_begin);")
+                out.add(f"HC_BULK_WAIT(&copied[group % {ahead}], group / {ahead} & 1);")
+                out.add("HC_BARRIER();")
+                for array, plane in newest:
+                    self.copy_rows(array, plane, 1, f"&copied[group % {ahead}]")
+                out.add("#else")
+            out.add(f"HC_COPIES_WAIT({ahead - 1});")
+            out.add("HC_BARRIER();")
+            for array, plane in newest:
+                self.copy_planes(array, plane)
+            out.add("HC_COPIES_END();")
+        for array in arrays:
             for step in self.planes_read(array):
                 place = self.place_of(array, f"{v} + {step}" if step else v)
                 out.add(f"const int {self.plane_of(array, step)} = {place};")
-        out.add("HC_COPIES_END();")
+
+    @contextmanager
+    def bulk_copies(self, tiles: Sequence[Array]) -> Iterator[bool]:
+        """Print the lines that select bulk copies around their code and, after #else, that of other copies.
+
+        The result is False if the rows of some tiles do not permit bulk copies.
+        """
+        possible = all(
+            array.length * ITEMSIZE[array.dtype] == VECTOR_BYTES and array.shape[1] <= self.block_threads
+            for array in tiles
+        )
+        if possible:
+            self.out.add("#ifdef HC_BULK_COPIES")
+        yield possible
+        if possible:
+            self.out.add("#endif")
+
+    def copy_rows(self, array: Array, first: str, count: int, barrier: str) -> None:
+        """Print the bulk copies of planes and the layers around them to a field tile, one row per thread."""
+        out, name, (_, rows, row) = self.out, self.name_of(array), array.shape
+        (_, last), (below, above), (before, behind) = array.layers
+        index = [*VARIABLES[:2], "cell"]
+        condition = "cells > 0"
+        with out.block(f"if (hc_thread_number() < {rows})"):
+            out.add("const int n = (int)hc_thread_number();")
+            out.add(f"const hc_int64 cell = k_begin - {before};")
+            out.add(f"const hc_int64 cells = hc_min_index({row}, {self.end(2)} + {behind} - cell);")
+            if self.streaming_axis == 0:
+                index[1] = "row"
+                out.add(f"const hc_int64 row = j_begin - {below} + n;")
+                condition += f" && row < {self.end(1)} + {max(above, self.steps[1] - 1)}"
+            out.add(
+                f"const hc_int64 end_plane = hc_min_index({first} + {count}, {self.streamed}_end + {last});"
+            )
+            index[VARIABLES.index(self.streamed)] = "plane"
+            with (
+                out.block(f"if ({condition})"),
+                out.block(f"for (hc_int64 plane = {first}; plane < end_plane; ++plane)"),
+            ):
+                place = f"{index[0]} * {name}_layout.s0 + {index[1]} * {name}_layout.s1 + {index[2]}"
+                to = f"&{name}_field_tile[{self.place_of(array, 'plane')} + n * {row}]"
+                source = f"&{name}_data[{name}_layout.at + {place}]"
+                vectors = f"(cells + {array.length - 1}) / {array.length} * {VECTOR_BYTES}"
+                out.add(f"HC_BULK_ROW({to}, {source}, {vectors}, {barrier});")
+            out.add(f"HC_BULK_END({barrier});")
 
     def planes_read(self, tile: Array) -> list[int]:
         """Return the planes of a tile that threads read: the current one, and the newest of each queue."""

@@ -128,33 +128,29 @@ def with_shared_layouts(source: str, layouts: Sequence[Hashable]) -> str:
         Layout of each field, as an object that is equal to that of another field if their layouts are equal
         in all subdomains.
     """
-    lines: list[str] = []
-    first: dict[Hashable, str] = {}  # name of the first layout of each class in the current kernel
-    others: dict[str, str] = {}  # names of the other layouts, and of those that they are equal to
-    for line in source.splitlines():
-        if line.startswith("HC_KERNEL"):
-            first, others = {}, {}
-        elif line.startswith("}"):
-            others = {}
-        declaration = _LAYOUT.match(line)
-        again = _AGAIN.match(line)
-        if again and again["name"] in others:
-            continue
-        if declaration:
+
+    def with_shared(kernel: re.Match[str]) -> str:
+        text = kernel[0]
+        first: dict[Hashable, str] = {}
+        replacements: dict[str, str] = {}
+        for declaration in _LAYOUT.finditer(text):
             name = declaration["name"]
             same = first.setdefault(layouts[int(declaration["number"])], name)
             if same != name:
-                others[name] = same
-                continue
-        if others:
-            line = _WORD.sub(lambda word: others.get(word[0], word[0]), line)
-        lines.append(line)
-    return "\n".join(lines) + "\n"
+                replacements[name] = same
+        if not replacements:
+            return text
+        names = "|".join(replacements)
+        text = re.sub(
+            rf"^ *(const hc_layout|hc_layout|HC_RECOMPUTE\() ?({names})\b.*\n", "", text, flags=re.M
+        )
+        return re.sub(rf"\b({names})\b", lambda word: replacements[word[0]], text)
+
+    return _KERNEL.sub(with_shared, source)
 
 
-_LAYOUT = re.compile(r" *(const )?hc_layout (?P<name>\w+) = HC_LAYOUT\((?P<number>\d+), ")
-_AGAIN = re.compile(r" *HC_RECOMPUTE\((?P<name>\w+)\);")
-_WORD = re.compile(r"\w+_layout\b")
+_KERNEL = re.compile(r"^HC_KERNEL.*?^\}$", re.MULTILINE | re.DOTALL)
+_LAYOUT = re.compile(r"^ *(const )?hc_layout (?P<name>\w+) = HC_LAYOUT\((?P<number>\d+), ", re.MULTILINE)
 
 
 def _move_kernel(arrays: int) -> str:

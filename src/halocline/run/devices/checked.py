@@ -21,7 +21,7 @@ from halocline.compile.nvrtc import find_nvrtc
 VARIABLE = "HALOCLINE_ASYNCHRONOUS_COPIES"
 DEFINITION = "#define HC_ASYNCHRONOUS_COPIES\n"
 COPY = re.compile(r"HC_COPY\((double|float)")  # sign of kernels that copy to shared memory
-REVISION = 1  # number of the form of these copies in kernels; a new form requires a new check
+REVISION = 2  # number of the form of these copies in kernels; a new form requires a new check
 
 
 def check_file(device: Any) -> Path:

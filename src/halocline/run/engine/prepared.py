@@ -322,7 +322,8 @@ class Prepared:
         subdomains = [self.plan.subdomains[n] for n in numbers]
         storages = [self.store.storages[field.name] for field in self.schedule.fields]
         if not has_literal_layouts(self.schedule, subdomains):
-            return with_shared_layouts(device.source, [tuple(s[n].layout for n in numbers) for s in storages])
+            classes = [tuple(tuple(storage[n].layout) for n in numbers) for storage in storages]
+            return with_shared_layouts(device.source, classes)
         layouts = [storage[numbers[0]].layout for storage in storages]
         return with_literal_layouts(device.source, layouts, literal_extents(subdomains))
 
