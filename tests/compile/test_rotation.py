@@ -38,7 +38,7 @@ def only_sweep(grid: hc.Grid, *assignments: dict[Any, Any]) -> tuple[Sweep, tupl
 
 
 def test_a_copy_of_old_values_takes_over_their_buffer() -> None:
-    grid, (a, b, c, d) = fields()
+    _, (a, b, c, d) = fields()
     sets = {a: a[1, 0] + b, b: a.expr, c: b.expr, d: 2.0 * d}
     assert rotations(sets) == {a: (b, c)}
     assert list(stored(sets)) == [a, d]
@@ -116,8 +116,8 @@ def traced(steps: list[dict[int, Any]], symbols: list[Any]) -> hc.Program:
     def value(rule: Any) -> Any:
         if len(rule) == 1:
             return symbols[rule[0]]
-        one, at, other, there = rule
-        return symbols[one][at] - 0.5 * symbols[other][there]
+        one, at, other, beside = rule
+        return symbols[one][at] - 0.5 * symbols[other][beside]
 
     def step() -> None:
         with hc.loop(limit=3):

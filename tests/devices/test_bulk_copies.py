@@ -1,7 +1,7 @@
 """Bulk copies of rows to shared memory have the bits of the CPU: on the stand-in for the CUDA driver.
 
-The stand-in checks the alignment of each copy, and that a group is complete when threads wait for it. Tests of
-in test_nvrtc_programs.py compile the instructions.
+The stand-in checks the alignment of each copy, and that a group is complete when threads wait for it.
+The tests in test_nvrtc_programs.py compile the instructions.
 """
 
 from __future__ import annotations

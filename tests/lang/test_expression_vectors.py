@@ -121,7 +121,8 @@ WITHOUT_FIELDS = {
     "Antisymmetric", "BoundaryKernel", "Box", "BreakdownError", "cells", "Check", "Checkpoint", "Coarsen",
     "CompileError", "Derivative", "Euler", "Event", "every", "Execution", "explain", "Expr",
     "Extrapolate", "Extrapolated", "Family", "Field", "Grid", "HaloclineError", "InputError", "loop",
-    "order", "Outcome", "parameter", "Periodic", "Points", "print", "program", "RK2", "RK3", "RK3Previous", "RK4",
+    "order", "Outcome", "parameter", "Periodic", "Points", "print", "program", "RK2", "RK3",
+    "RK3Previous", "RK4",
     "RunError", "scalar", "Scalar", "scalars", "setting", "Simulation", "Slice", "Solution", "SSPRK3",
     "stop", "Stopped", "Symmetric", "Value", "Vector", "when", "__version__",
 }  # fmt: skip

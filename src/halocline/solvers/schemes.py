@@ -37,7 +37,7 @@ def _keep_start(fields: Iterable[Field], make: Callable[[Field, str], Field]) ->
     """Record statements that copy fields at the start of a step, and return the copies."""
     starts = {f: make(f, "start") for f in fields}
     with label_statements("copy at the start of the step: " + ", ".join(f.name for f in starts)):
-        assign(_kept(starts))
+        assign(_copies_of(starts))
     return starts
 
 
@@ -122,7 +122,7 @@ class PreviousState:
         """Record one step; see Euler.step."""
         slopes = rhs(0.0)
         previous = {f: make(f, "previous") for f in slopes}
-        assign({f: f + self.beta[0] * dt * slope for f, slope in slopes.items()} | _kept(previous))
+        assign({f: f + self.beta[0] * dt * slope for f, slope in slopes.items()} | _copies_of(previous))
         constants = [
             (alpha * beta / last, beta)
             for alpha, beta, last in zip(self.alpha[1:], self.beta[1:], self.beta, strict=False)
@@ -131,7 +131,7 @@ class PreviousState:
         for number, (share, beta) in enumerate(_stages("share beta", constants), 1):
             w_time = self.alpha[number] * w_time + 1.0
             changes = {f: share * (f - previous[f]) + beta * dt * slope for f, slope in rhs(elapsed).items()}
-            assign({f: f + change for f, change in changes.items()} | _kept(previous))
+            assign({f: f + change for f, change in changes.items()} | _copies_of(previous))
             elapsed += self.beta[number] * w_time
 
     def amplification(self, z: complex) -> complex:
@@ -139,7 +139,7 @@ class PreviousState:
         return LowStorage(self.alpha, self.beta).amplification(z)
 
 
-def _kept(copies: Mapping[Field, Field]) -> dict[Field, Expr]:
+def _copies_of(copies: Mapping[Field, Field]) -> dict[Field, Expr]:
     """Return the values of fields that keep the present values of other fields."""
     return {copy: f.expr for f, copy in copies.items()}
 

@@ -139,9 +139,8 @@ def print_wall_kernel(name: str, walls: Sequence[GhostLayers], names: Names, *, 
             with out.block(f"else {condition}" if n else condition):
                 first = f"walls.at[{n - 1}].end_block" if n else "0"
                 out.add(f"const hc_int64 number = hc_wall_thread({first});")
-                fields = [
-                    f"{names.arrays[a.name]}_{part}" for a in wall.arrays for part in ("data", "layout")
-                ]
+                field_names = (names.arrays[array.name] for array in wall.arrays)
+                fields = [f"{field}_{part}" for field in field_names for part in ("data", "layout")]
                 for layer, function in enumerate(wall.functions):
                     frame = f"hc_wall_layer(f, walls.at[{n}], {wall.axis}, {wall.side}, {layer})"
                     out.add(f"{function}({', '.join([*fields, 'scalars', frame, 'number'])});")
@@ -396,12 +395,12 @@ class _Printer(KernelPrinter):
                         out.add(f"HC_BULK_INIT(&copied[{group}], {threads});")
                 out.add("HC_BARRIER();")
                 for group, copies in enumerate(groups):
-                    for array, first, count in copies:
-                        self.copy_rows(array, first, count, f"&copied[{group}]")
+                    for array, plane, count in copies:
+                        self.copy_rows(array, plane, count, f"&copied[{group}]")
                 out.add("#else")
             for copies in groups:
-                for array, first, count in copies:
-                    self.copy_planes(array, first, count)
+                for array, plane, count in copies:
+                    self.copy_planes(array, plane, count)
                 out.add("HC_COPIES_END();")
 
     def print_load_tiles(self, statement: ir.LoadTiles) -> None:
