@@ -35,9 +35,9 @@ CELLS = 2e6  # of one measurement
 SMALL = 64  # cells along each axis, up to which one loop is measured too
 
 
-def simulation(n: int, order: int, **execution: Any) -> hc.Simulation:
+def simulation(n: int, order: int, scheme: str = "rk3", **execution: Any) -> hc.Simulation:
     """Return the case on n^3 cells after a warm-up."""
-    sim = Problem("mhd-benchmark", (n, n, n), order=order).run(steps=2, **execution).simulation
+    sim = Problem("mhd-benchmark", (n, n, n), order=order, scheme=scheme).run(steps=2, **execution).simulation
     assert isinstance(sim, hc.Simulation)
     return sim
 
