@@ -1,11 +1,11 @@
 """Magnetohydrodynamics on one device: steps of all eight fields and terms, compared with copies.
 
 The case is `mhd-benchmark`, that of Astaroth (Pekkilä et al., Parallel Computing 111, 2022): n^3 cells,
-double precision, third-order Runge-Kutta, so that a step has three right-hand sides. The scheme `rk3-previous`
-stores the previous state, as Astaroth does. Prints nanoseconds per cell and step, the speed-up over the paper's V100 at order 6 (2.2 ns), and the share of the bound. The bound
-is the bytes that a step must move, at the speed of one large copy, or of four concurrent copies, whichever is
-faster. The copies run in turn within the device's memory. Before that the checksum of a small grid is
-compared with that of the processor.
+double precision, third-order Runge-Kutta, so that a step has three right-hand sides. The scheme
+`rk3-previous` stores the previous state, as Astaroth does. Prints nanoseconds per cell and step, the speed-up
+over the paper's V100 at order 6 (2.2 ns), and the share of the bound. The bound is the bytes that a step must
+move, at the speed of one large copy, or of four concurrent copies, whichever is faster. The copies run within
+the device's memory. Before that the checksum of a small grid is compared with that of the processor.
 """
 
 from __future__ import annotations

@@ -893,9 +893,11 @@ class Launch:
         is 0 if there are none.
     walls : list of seven int
         Members of the struct hc_wall, in order, for each wall whose ghosts the kernel fills.
+    tile_bytes : int
+        Bytes of shared memory per thread block for planes of fields.
     """
 
-    def __init__(self, kernel: str, operands: Sequence[int], frame: Sequence[int], block_counts: Sequence[int], block_shape: Sequence[int], scratch: bool, partials: bool, layouts: bool, invariants: tuple[str, int], walls: Sequence[Sequence[int]] = []) -> None: ...
+    def __init__(self, kernel: str, operands: Sequence[int], frame: Sequence[int], block_counts: Sequence[int], block_shape: Sequence[int], scratch: bool, partials: bool, layouts: bool, invariants: tuple[str, int], walls: Sequence[Sequence[int]] = [], tile_bytes: int = 0) -> None: ...
 
 class Item:
     """

@@ -11,7 +11,7 @@ import bitwise_programs
 import halocline as hc
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Schedule
-from halocline.compile.strategy import READS, SHARED_BYTES, Strategy, block_splits
+from halocline.compile.strategy import READS, SHARED_BYTES, TILE_BYTES, Strategy, block_splits
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing
 from halocline.plan import launches, patches
@@ -217,7 +217,7 @@ def test_a_queue_reads_each_value_once() -> None:
     loops = {reads: text[text.index("i < i_end") :] for reads, text in texts.items()}
     counts = {reads: loop.count("u_cell[") for reads, loop in loops.items()}
     assert counts == {"direct": 19, "queue": 13, "planes": 0}  # planes are copied to shared memory
-    assert "HC_SHARED double u_field_tile" in texts["planes"]
+    assert "HC_TILE(double, u_field_tile, " in texts["planes"]
     assert loops["planes"].count("HC_COPY(") == 1  # one copy of the next plane
     assert "HC_KERNEL_FIXED_BLOCK(64, 4, 1) sweep_0_0(" in texts["planes"]
 
@@ -230,14 +230,17 @@ def test_values_of_too_large_tiles_are_read_from_memory() -> None:
     with tracing(program):
         # all equations read the first field, so that one kernel computes them
         hc.assign({u: hc.laplacian(u, order=8) + fields[0] for u in fields})
-    device = compile_program(program, grid, device=Strategy("planes", block_splits(3))).device
-    assert device is not None
-    for body in device.source.split("HC_KERNEL")[1:]:
-        planes = [line for line in body.splitlines() if "HC_SHARED" in line and "_field_tile[" in line]
-        sizes = [int(line.split("[")[1].split("]")[0]) for line in planes]
-        assert 8 * sum(sizes) <= SHARED_BYTES
-    assert any("_field_tile[" in line for line in device.source.splitlines())
-    assert "u11_cell[1]" in device.source  # the last field has no shared-memory tile
+    for shared in (SHARED_BYTES, TILE_BYTES):
+        device = compile_program(
+            program, grid, device=Strategy("planes", block_splits(3)), shared=shared
+        ).device
+        assert device is not None
+        (kernel,) = device.kernels["sweep_0"]
+        tiles = re.findall(r"HC_TILE\(double, (\w+)_field_tile, (\d+), (\d+)\);", device.source)
+        ends = [int(offset) + 8 * int(count) for _, count, offset in tiles]
+        assert all(int(offset) >= end for (_, _, offset), end in zip(tiles[1:], ends, strict=False))
+        assert shared // 2 < ends[-1] <= kernel.tile_bytes <= shared
+        assert "u11_cell[1]" in device.source  # the last field has no shared-memory tile
 
 
 def test_stages_are_stored_in_shared_memory_if_they_fit() -> None:

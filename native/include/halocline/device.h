@@ -199,6 +199,16 @@ HC_FUNCTION hc_int64 hc_block_size(int dimension) {
 #endif  // HIP
 #endif
 
+// Tile of a kernel in shared memory, `offset` bytes after the first tile. A launch with CUDA reserves the
+// memory of the tiles, which may exceed the 48 KiB of arrays.
+#ifdef HC_TILE  // defined before this header, for a host that runs kernels
+#elif defined(__CUDACC__) && !defined(__HIP__)
+extern __shared__ __align__(128) char hc_tiles[];
+#define HC_TILE(type, name, count, offset) type* const name = (type*)(hc_tiles + (offset))
+#else
+#define HC_TILE(type, name, count, offset) HC_SHARED HC_ALIGNED_VECTORS type name[count]
+#endif
+
 // Copies from global to shared memory. A thread begins copies, ends a group of them, and waits until at most
 // `groups` of its newest groups are incomplete. With HC_ASYNCHRONOUS_COPIES, the copies of CUDA devices from
 // sm_80 on run while the thread computes (cp.async); otherwise the thread itself copies.

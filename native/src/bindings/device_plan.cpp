@@ -35,9 +35,10 @@ std::tuple<int64_t, int64_t, int64_t> as_tuple(const Index& index) { return {ind
 void make_launch(device::Launch* self, const std::string& kernel, const std::vector<int64_t>& operands,
                  const FrameNumbers& frame, const std::array<uint32_t, 3>& block_counts,
                  const std::array<uint32_t, 3>& block_shape, bool scratch, bool partials, bool layouts,
-                 const std::pair<std::string, size_t>& invariants, const std::vector<WallNumbers>& walls) {
-  new (self) device::Launch{kernel,  operands, {},      block_counts, block_shape,
-                            scratch, partials, layouts, invariants,   {}};
+                 const std::pair<std::string, size_t>& invariants, const std::vector<WallNumbers>& walls,
+                 size_t tile_bytes) {
+  new (self) device::Launch{kernel,   operands, {},         block_counts, block_shape, scratch,
+                            partials, layouts,  invariants, {},           tile_bytes};
   std::memcpy(&self->frame, frame.data(), sizeof self->frame);
   self->walls.resize(walls.size());
   for (size_t n = 0; n < walls.size(); ++n) {
@@ -227,9 +228,12 @@ void bind_device_plan(nb::module_& m) {
       "    Symbol and number of the values in constant memory that the kernel computes or reads. The number\n"
       "    is 0 if there are none.\n"
       "walls : list of seven int\n"
-      "    Members of the struct hc_wall, in order, for each wall whose ghosts the kernel fills.")
+      "    Members of the struct hc_wall, in order, for each wall whose ghosts the kernel fills.\n"
+      "tile_bytes : int\n"
+      "    Bytes of shared memory per thread block for planes of fields.")
       .def("__init__", &make_launch, "kernel"_a, "operands"_a, "frame"_a, "block_counts"_a, "block_shape"_a,
-           "scratch"_a, "partials"_a, "layouts"_a, "invariants"_a, "walls"_a = nb::list());
+           "scratch"_a, "partials"_a, "layouts"_a, "invariants"_a, "walls"_a = nb::list(),
+           "tile_bytes"_a = 0);
 
   nb::class_<device::Item>(m, "Item",
                            "Patch, or box of halo cells that the sweep also computes.\n\n"

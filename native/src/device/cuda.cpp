@@ -49,7 +49,7 @@ CudaDevice::CudaDevice(int number, int index) : number_(number) {
   check(library().device_memory(&description_.memory, number), "query of the memory size");
   description_.architecture = "sm_" + std::to_string(attribute(kComputeCapabilityMajor)) +
                               std::to_string(attribute(kComputeCapabilityMinor));
-  description_.local_memory = static_cast<size_t>(attribute(kMaxSharedMemoryPerBlock));
+  description_.local_memory = static_cast<size_t>(attribute(kMaxSharedMemoryPerBlockOptIn));
   description_.max_threads_per_block = static_cast<size_t>(attribute(kMaxThreadsPerBlock));
   description_.parameters = 4096;  // the limit is higher only with CUDA 12.1 or newer on sm_70 or newer
   description_.units = attribute(kMultiprocessorCount);

@@ -80,6 +80,8 @@ class CudaKernel : public Kernel {
   size_t max_threads_per_block() const override { return static_cast<size_t>(threads_); }
   int registers() const override { return registers_; }
   size_t spilled() const override { return static_cast<size_t>(spilled_); }
+  void reserve_tiles(size_t bytes) override;
+  size_t tile_bytes() const { return tile_bytes_; }
 
   // Check the number and sizes of the arguments, if the driver reports the sizes. The driver itself does not
   // check them: it reads as many arguments as the kernel has. Throws std::invalid_argument.
@@ -93,6 +95,7 @@ class CudaKernel : public Kernel {
   int attribute(FunctionAttribute attribute) const;
 
   int threads_, registers_, spilled_;
+  size_t tile_bytes_ = 0;
   bool sized_ = false;
   std::vector<size_t> sizes_;
 };

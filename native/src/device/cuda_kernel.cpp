@@ -22,6 +22,17 @@ CudaKernel::CudaKernel(const CudaDevice& device, Function function, std::string 
   sized_ = true;
 }
 
+void CudaKernel::reserve_tiles(size_t bytes) {
+  tile_bytes_ = bytes;
+  device.use();
+  const Status status =
+      library().set_function_attribute(function, kFunctionMaxDynamicSharedBytes, static_cast<int>(bytes));
+  if (status != kSuccess) {
+    fail(status, device.label(),
+         "reservation of " + std::to_string(bytes) + " bytes of shared memory for kernel " + name);
+  }
+}
+
 void CudaKernel::check_arguments(std::span<const Argument> arguments) const {
   if (!sized_) return;
   if (arguments.size() != sizes_.size()) {

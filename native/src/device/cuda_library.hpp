@@ -61,11 +61,11 @@ enum Status : int {
 
 enum DeviceAttribute : int {
   kMaxThreadsPerBlock = 1,
-  kMaxSharedMemoryPerBlock = 8,
   kMultiprocessorCount = 16,
   kUnifiedAddressing = 41,
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,
+  kMaxSharedMemoryPerBlockOptIn = 97,
   kIpcEventSupported = 125,
 };
 
@@ -73,6 +73,7 @@ enum FunctionAttribute : int {
   kFunctionMaxThreadsPerBlock = 0,
   kFunctionLocalBytes = 3,
   kFunctionRegisters = 4,
+  kFunctionMaxDynamicSharedBytes = 8,
 };
 
 enum JitOption : int {
@@ -156,6 +157,7 @@ struct Library {
   Status (*module_function)(Function*, Code, const char*) = symbols["cuModuleGetFunction"];
   Status (*module_global)(Address*, size_t*, Code, const char*) = symbols["cuModuleGetGlobal_v2"];
   Status (*function_attribute)(int*, FunctionAttribute, Function) = symbols["cuFuncGetAttribute"];
+  Status (*set_function_attribute)(Function, FunctionAttribute, int) = symbols["cuFuncSetAttribute"];
   // since CUDA 12.4
   Status (*function_parameter)(Function, size_t, size_t*, size_t*) = symbols.optional("cuFuncGetParamInfo");
   Status (*launch)(Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream,

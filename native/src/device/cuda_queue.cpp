@@ -136,9 +136,9 @@ void CudaQueue::launch(const Kernel& kernel, const std::array<uint32_t, 3>& bloc
   }
   device.use();
   Timing timing(*this, marked());
-  const Status status =
-      library().launch(ours.function, block_counts[0], block_counts[1], block_counts[2], block_shape[0],
-                       block_shape[1], block_shape[2], 0, stream, parameters_.data(), nullptr);
+  const Status status = library().launch(
+      ours.function, block_counts[0], block_counts[1], block_counts[2], block_shape[0], block_shape[1],
+      block_shape[2], static_cast<unsigned>(ours.tile_bytes()), stream, parameters_.data(), nullptr);
   if (status != kSuccess) {
     fail(status, device.label(),
          "launch of " + in_words(block_counts) + " thread blocks of " + in_words(block_shape) +

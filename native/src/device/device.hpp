@@ -97,6 +97,8 @@ class Kernel {
   // not report them.
   virtual int registers() const { return 0; }
   virtual size_t spilled() const { return 0; }
+  // Reserve shared memory for the tiles of a thread block, in addition to arrays. Only CUDA needs this.
+  virtual void reserve_tiles(size_t) {}
 };
 
 // Compiled code.

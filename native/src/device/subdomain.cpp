@@ -135,6 +135,7 @@ std::vector<Lane> Subdomain::end_trace() {
 
 BoundLaunch::BoundLaunch(Subdomain& domain, const Launch& launch)
     : subdomain_(domain), launch_(launch), kernel_(domain.kernel(launch.kernel, threads(launch))) {
+  if (launch.tile_bytes != 0) kernel_->reserve_tiles(launch.tile_bytes);
   if (launch.invariants.second != 0) invariants_ = &domain.invariants(launch.invariants);
   for (const int64_t operand : launch.operands) {
     if (operand < 0 || static_cast<size_t>(operand) >= domain.storages().size()) {

@@ -25,6 +25,7 @@ struct Launch {
   // Values in constant memory that the kernel computes or reads: symbol and number. No values: 0.
   std::pair<std::string, size_t> invariants{};
   std::vector<hc_wall> walls{};  // of a kernel that fills ghosts beyond walls
+  size_t tile_bytes = 0;         // of shared memory for planes of fields
 };
 
 // Memory of the invariants of a sweep. A kernel computes them before the sweep, or once per run. Where

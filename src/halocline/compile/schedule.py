@@ -194,6 +194,8 @@ class DeviceKernel:
         at most the same number of threads.
     has_fixed_block : bool
         True if the kernel always runs with blocks of the shape of `splits`, also for fewer cells.
+    tile_bytes : int
+        Shared memory of a thread block for planes of fields.
     preloaded_planes : int
         Planes that each thread reads before it computes its first cell.
     layouts : bool
@@ -212,6 +214,7 @@ class DeviceKernel:
     scratch: bool = False
     splits: tuple[Split, ...] = ()
     has_fixed_block: bool = False
+    tile_bytes: int = 0
     preloaded_planes: int = 0
     layouts: bool = False
     invariants: tuple[str, int] | None = None

@@ -11,7 +11,10 @@ from halocline.lang.grid import unknown_name_error
 
 MAX_THREADS_PER_BLOCK = 256
 READS = ("direct", "queue", "planes")
-SHARED_BYTES = 40 * 2**10  # maximum shared memory of a thread block; CUDA allows 48 KiB by default
+SHARED_BYTES = 40 * 2**10  # maximum shared memory of a thread block for stages; CUDA allows 48 KiB in arrays
+# Maximum shared memory of a thread block for planes of fields. A multiprocessor from sm_90 on then holds two
+# blocks. For OpenCL, the limit is that of stages.
+TILE_BYTES = 96 * 2**10
 REGISTERS = 192  # maximum registers for values of a thread; the other 63 are for addresses and streaming
 # Kernels that need more registers have smaller thread blocks. A multiprocessor with 65536 registers then
 # holds two blocks, or three if the values that vary from cell to cell fit into 168 registers per thread.

@@ -113,7 +113,7 @@ def devices_here(interface: str) -> dict[str, Any]:
 def shared_here(interface: str, names: Iterable[str]) -> int:
     """Return the bytes of shared memory per thread block, for the named devices of this machine."""
     native_devices = devices_here(interface)
-    return shared_bytes([native_devices[name] for name in names if name in native_devices])
+    return shared_bytes(interface, [native_devices[name] for name in names if name in native_devices])
 
 
 def planned_links(interface: str, labels: Labels, subdomains_per_rank: int) -> DeviceLinks:

@@ -8,7 +8,7 @@
 //   HALOCLINE_TEST_CUDA_DEVICES  number of devices; 1
 //   HALOCLINE_TEST_CUDA_MEMORY   bytes of each device; 1 GiB
 //   HALOCLINE_TEST_CUDA_THREADS  maximum number of threads of a thread block; 1024
-//   HALOCLINE_TEST_CUDA_SHARED   bytes of shared memory of a thread block; 48 KiB
+//   HALOCLINE_TEST_CUDA_SHARED   maximum bytes of shared memory of a thread block; 227 KiB
 //   HALOCLINE_TEST_CUDA_PEERS    0: no device reaches another one's memory; 1
 //   HALOCLINE_TEST_CUDA_IPC      0: no process reaches another one's memory; 1
 //   HALOCLINE_TEST_CUDA_DELAY    maximum random delay of work before it begins, in microseconds; 0
@@ -113,6 +113,8 @@ long setting(const char* name, long otherwise) {
   return value == nullptr ? otherwise : std::strtol(value, nullptr, 10);
 }
 
+long most_shared() { return setting("HALOCLINE_TEST_CUDA_SHARED", 227 << 10); }
+
 // -- objects of the driver ---------------------------------------------------------------------------
 
 struct Device {
@@ -189,6 +191,7 @@ struct Module {
 struct Function {
   Device* device = nullptr;
   const standin::Kernel* kernel = nullptr;
+  unsigned shared = 48 << 10;  // maximum bytes for tiles
 };
 
 struct Executable {
@@ -597,8 +600,8 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
     case 1:  // threads of a thread block
       *value = 1024;
       return kSuccess;
-    case 8:  // shared memory of a thread block in bytes
-      *value = static_cast<int>(setting("HALOCLINE_TEST_CUDA_SHARED", 48 << 10));
+    case 97:  // maximum shared memory of a thread block in bytes
+      *value = static_cast<int>(most_shared());
       return kSuccess;
     case 16:  // multiprocessors
       *value = 1;
@@ -1035,6 +1038,14 @@ int cuFuncGetAttribute(int* value, int attribute, Function* function) {
   return kSuccess;
 }
 
+int cuFuncSetAttribute(Function* function, int attribute, int value) {
+  NEED_CONTEXT();
+  if (!known(world().functions, function)) return kInvalidHandle;
+  if (attribute != 8 || value < 0 || value > most_shared()) return kInvalidValue;
+  function->shared = static_cast<unsigned>(value);
+  return kSuccess;
+}
+
 int cuFuncGetParamInfo(Function* function, size_t index, size_t* offset, size_t* size) {
   NEED_CONTEXT();
   if (!known(world().functions, function)) return kInvalidHandle;
@@ -1045,7 +1056,7 @@ int cuFuncGetParamInfo(Function* function, size_t index, size_t* offset, size_t*
 }
 
 int cuLaunchKernel(Function* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                   unsigned bz, unsigned, Stream* stream, void** parameters, void**) {
+                   unsigned bz, unsigned shared, Stream* stream, void** parameters, void**) {
   NEED_STREAM(stream);
   if (!known(world().functions, function)) return kInvalidHandle;
   if (function->device != current) return kInvalidHandle;
@@ -1053,6 +1064,7 @@ int cuLaunchKernel(Function* function, unsigned gx, unsigned gy, unsigned gz, un
   if (gx == 0 || gy == 0 || gz == 0 || threads == 0) return kInvalidValue;
   if (gx > INT_MAX || gy > 65535 || gz > 65535 || bz > 64 || threads > 1024) return kInvalidValue;
   if (threads > most_threads(*function->kernel)) return kLaunchOutOfResources;
+  if (shared > function->shared) return kInvalidValue;
   std::vector<std::vector<char>> values;
   for (size_t n = 0; n < function->kernel->count; ++n) {
     const char* bytes = static_cast<const char*>(parameters[n]);

@@ -304,6 +304,11 @@ T max(T x, Same<T> y) {
   return x < y ? y : x;
 }
 
+// The tiles of a kernel, in the memory of the host thread that runs the thread block.
+[[maybe_unused]] alignas(128) static thread_local char standin_tiles[227 << 10];
+#define HC_TILE(type, name, count, offset) \
+  type* const name = reinterpret_cast<type*>(standin_tiles + (offset))
+
 // In place of instructions for the copies of generated kernels, see device.h.
 #define HC_COPY(type, to, from) *(type*)(to) = *(const type*)(from)
 #define HC_COPIES_END()

@@ -21,10 +21,12 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
+from math import prod
 from typing import Any
 
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.statements import Body, Offset, roots
+from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.expression import COMMUTATIVE, COMPARISONS
 
 CONDITIONS = (*COMPARISONS, "and", "or", "not")
@@ -296,6 +298,15 @@ class Kernel:
     @cached_property
     def _loads(self) -> dict[tuple[int, ...], list[tuple[str, Offset]]]:
         return {}
+
+
+TILE_ALIGNMENT = 128  # of tiles in shared memory, in bytes
+
+
+def tile_bytes(tile: Array) -> int:
+    """Return the shared memory that a field tile needs, in bytes."""
+    size = prod(tile.shape) * ITEMSIZE[tile.dtype]
+    return -(-size // TILE_ALIGNMENT) * TILE_ALIGNMENT
 
 
 def padded(values: Sequence[int], ndim: int, fill: int = 0) -> tuple[int, ...]:

@@ -8,10 +8,9 @@ boxes, each thread computes one cell.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import prod
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import Array, Kernel, Table, padded, substituted_in
+from halocline.compile.ir.kernel import Array, Kernel, Table, padded, substituted_in, tile_bytes
 from halocline.compile.passes.invariants import required_registers
 from halocline.compile.passes.order import REGISTER
 from halocline.compile.strategy import (
@@ -186,10 +185,9 @@ class _NeighbourStorage:
             self.ahead, self.tiles, free_bytes = ahead, {}, self.free_bytes
             for name, plane in planes.items():
                 tile = self._tile(name, plane)
-                size = prod(tile.shape) * ITEMSIZE[tile.dtype]
-                if size <= free_bytes:
+                if tile_bytes(tile) <= free_bytes:
                     self.tiles[tile.name] = tile
-                    free_bytes -= size
+                    free_bytes -= tile_bytes(tile)
             if len(self.tiles) == len(planes):
                 break
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import Array, Kernel, Value, joint_extent, padded, padded_extent
+from halocline.compile.ir.kernel import Array, Kernel, Value, joint_extent, padded, padded_extent, tile_bytes
 from halocline.compile.printers.spelling import (
     C_TYPES,
     DEVICE,
@@ -217,6 +217,7 @@ class _Printer(KernelPrinter):
     block_threads: int = 0  # threads of a block of fixed shape
     lanes_read: dict[tuple[str, ir.Offset], set[int]] = field(default_factory=dict)  # see `lanes_of`
     missing: tuple[tuple[int, int, int], ...] = ((0, 0, 0),) * 3  # see `missing_cells`
+    tiles: int = 0  # bytes of the field tiles that are declared
     is_tile: bool = False  # the threads of a block number its cells
 
     def print_nest(self, statement: ir.Nest) -> None:
@@ -362,10 +363,13 @@ class _Printer(KernelPrinter):
 
     def print_declare_shared(self, statement: ir.DeclareShared) -> None:
         array = self.kernel.array[statement.array]
-        suffix_of_kind = {"shared": "_tile", "field_tile": "_field_tile"}.get(array.kind, "")
-        declaration = f"{self.name_of(array)}{suffix_of_kind}[{prod(array.shape)}]"
-        aligned = "HC_ALIGNED_VECTORS " if array.length > 1 else ""
-        self.out.add(f"HC_SHARED {aligned}{C_TYPES[array.dtype]} {declaration};")
+        ctype, count = C_TYPES[array.dtype], prod(array.shape)
+        if array.kind == "field_tile":
+            self.out.add(f"HC_TILE({ctype}, {self.name_of(array)}_field_tile, {count}, {self.tiles});")
+            self.tiles += tile_bytes(array)
+            return
+        name = f"{self.name_of(array)}_tile" if array.kind == "shared" else self.name_of(array)
+        self.out.add(f"HC_SHARED {ctype} {name}[{count}];")
 
     def declare_scalars(self) -> None:
         """Declare all scalars of the kernel."""

@@ -15,7 +15,7 @@ from math import prod
 
 from halocline.compile import strategy as limits
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import Kernel, joint_extent
+from halocline.compile.ir.kernel import Kernel, joint_extent, tile_bytes
 from halocline.compile.ir.pipeline import run
 from halocline.compile.passes.branches import branch_statements
 from halocline.compile.passes.coarsen import coarsen
@@ -47,7 +47,7 @@ class Device:
     ----------
     strategy : Strategy
     shared : int
-        Bytes of shared memory per thread block.
+        Maximum shared memory per thread block in bytes. Stages use at most `SHARED_BYTES`.
     """
 
     strategy: Strategy
@@ -111,8 +111,9 @@ class Device:
         separate_count = len(nests)
         if strategy.stages == "shared":
             # one kernel for as many of the last nests as fit into shared memory with their stages
+            stage_bytes = min(self.shared, limits.SHARED_BYTES)
             separate_count = next(
-                (n for n in range(separate_count) if fits(_of(kernel, nests[n:], ()), self.shared)),
+                (n for n in range(separate_count) if fits(_of(kernel, nests[n:], ()), stage_bytes)),
                 separate_count,
             )
         pairs = [
@@ -142,12 +143,12 @@ class Device:
         )
         layouts = _layouts_are_too_many(result, staged, bool(slots))
         block_shape = _block_shape(splits)
-        has_field_tiles = any(array.kind == "field_tile" for array in result.arrays)
+        field_tiles = [array for array in result.arrays if array.kind == "field_tile"]
         text = print_device_kernel(
             result,
             names,
             layouts=layouts,
-            block_shape=block_shape if has_field_tiles else None,
+            block_shape=block_shape if field_tiles else None,
             launch_bounds=(prod(block_shape), resident) if resident else None,
         )
         queues = (array.layers for array in result.arrays if array.kind == "queue")
@@ -162,7 +163,8 @@ class Device:
             reductions=slots,
             scratch=staged,
             splits=splits,
-            has_fixed_block=has_field_tiles,
+            has_fixed_block=bool(field_tiles),
+            tile_bytes=sum(map(tile_bytes, field_tiles)),
             preloaded_planes=preloaded_planes,
             layouts=layouts,
             invariants=_invariants(kernel),

@@ -12,7 +12,7 @@ from typing import Any
 
 from halocline import forks
 from halocline.compile.nvrtc import compile_cuda
-from halocline.compile.strategy import MAX_ROWS, SHARED_BYTES
+from halocline.compile.strategy import MAX_ROWS, SHARED_BYTES, TILE_BYTES
 from halocline.compile.targets.source import OPENCL_OPTIONS, device_headers
 from halocline.errors import InputError, RunError
 from halocline.lang.dtype import ITEMSIZE
@@ -191,9 +191,10 @@ def devices_of_rank(choice: DeviceChoice, comm: Communicator) -> tuple[Any, ...]
     return tuple(local_devices[n] for n in shares[local_rank])
 
 
-def shared_bytes(devices: Sequence[Any]) -> int:
-    """Return the maximum shared memory per thread block that every device provides, in bytes."""
-    return min([SHARED_BYTES, *(int(device.local_memory) for device in devices)])
+def shared_bytes(interface: str, devices: Sequence[Any]) -> int:
+    """Return the maximum shared memory per thread block that kernels may use on every device, in bytes."""
+    most = TILE_BYTES if interface == "cuda" else SHARED_BYTES
+    return min([most, *(int(device.local_memory) for device in devices)])
 
 
 def sharers(devices: Sequence[Any], comm: Communicator) -> Mapping[Any, int]:

@@ -252,7 +252,7 @@ class Domain:
         self.device_links: DeviceLinks = device_links(
             self.devices, self.execution.subdomains_per_rank, self.comm
         )
-        self.shared_bytes = shared_bytes(self.devices)
+        self.shared_bytes = shared_bytes(self.execution.devices.interface, self.devices)
         self.places: tuple[OnDevice, ...] = ()
         self.subdomains: tuple[int, ...] = ()
         self.offsets: list[tuple[int, ...]] = []
@@ -267,7 +267,7 @@ class Domain:
         if self.devices:
             self.sharers = sharers(self.devices, machines)
             # The kernels are the same on all ranks, so the smallest value of all ranks applies.
-            self.shared_bytes = min(self.comm.allgather(shared_bytes(self.devices)))
+            self.shared_bytes = min(self.comm.allgather(self.shared_bytes))
             self.threads = 1  # this thread controls the devices
         with self.comm.agreement("check the stacks of threads"):
             check_stacks(self.threads)

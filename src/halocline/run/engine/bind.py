@@ -319,4 +319,5 @@ class DeviceBinder(Binder):
             kernel.layouts,
             kernel.invariants or ("", 0),
             [[*chain(*box.on_three_axes), end] for box, end in launch.walls],
+            kernel.tile_bytes,
         )
