@@ -59,6 +59,22 @@ def test_explain_distinguishes_unfilled_and_too_narrow_halos() -> None:
     ]
 
 
+def test_explain_names_fields_that_take_over_buffers() -> None:
+    """The halo of the older field comes with the buffer, so that only the newer one is exchanged."""
+    grid = hc.Grid((16, 16), periodic=True)
+    u, before, oldest = (grid.field(name) for name in ("u", "before", "oldest"))
+
+    @hc.program
+    def step() -> None:
+        hc.assign({u: 2.0 * u[1, 0] - before[1, 0] + oldest, before: u, oldest: before})
+
+    result = hc.explain(hc.Simulation(grid, step), ranks=2, decomposition=(2, 1))
+    *_, sweep = [step for step in result.steps if step.kind == "sweep"]
+    assert sweep.taken == (("before", "u"), ("oldest", "before"))
+    assert "before: takes over the buffer of u, without a copy" in str(result)
+    assert {halo.field: bool(halo.travels) for halo in sweep.halos} == {"u": True, "before": False}
+
+
 def test_sweeps_that_read_only_coefficients_at_neighbours_send_no_messages() -> None:
     grid = hc.Grid((16, 16), periodic=True)
     k, u = grid.field("k"), grid.field("u")

@@ -165,8 +165,7 @@ class _Compiler:
             text = code.text.replace(NAME, symbol)
             if isinstance(self.target, Device):
                 self.device_source.append(text)
-                if code.kernels:
-                    self.device_kernels[symbol] = tuple(kernel.named(symbol) for kernel in code.kernels)
+                self.device_kernels[symbol] = tuple(kernel.named(symbol) for kernel in code.kernels)
             else:
                 self.source.append(text)
         return self.symbols[code]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from halocline.compile.chains import Chain, chains
@@ -12,6 +13,7 @@ from halocline.compile.footprint import Direction, Footprint
 from halocline.compile.ir.statements import StageUse
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph, sweeps
 from halocline.compile.numbering import Sweeps
+from halocline.compile.rotation import rotations
 from halocline.compile.schedule import Loop, Operation, Schedule, Stop, Sweep, flat
 from halocline.lang.expression import SIGNS, Expr, text, unary
 from halocline.lang.grid import AXES
@@ -96,6 +98,8 @@ class Step:
         Longest chains of stages on each side of a cell.
     scratch : int
         Bytes of scratch memory for the largest patch.
+    taken : tuple of (str, str)
+        Fields that take over the buffer of another field after a sweep, and these other fields.
     """
 
     kind: str
@@ -115,6 +119,7 @@ class Step:
     stages: tuple[StageUse, ...] = ()
     chains: tuple[Chain, ...] = ()
     scratch: int = 0
+    taken: tuple[tuple[str, str], ...] = ()
 
 
 def steps_of(schedule: Schedule, plan: RankPlan, graphs: Sweeps, halo: str) -> tuple[Step, ...]:
@@ -225,6 +230,11 @@ class _Steps:
             stages=sweep.stages,
             chains=chains(self.nests[graph].staged),
             scratch=max(plan.scratch_bytes for plan in plans),
+            taken=tuple(
+                (to.name, source.name)
+                for f, followers in rotations(graph.sets).items()
+                for source, to in pairwise((f, *followers))
+            ),
         )
 
     def _exchange(self, sweep: Sweep, depth: int, loop: LoopGraph) -> Iterator[Step]:
