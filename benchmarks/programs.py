@@ -1,4 +1,4 @@
-"""Fourteen programs with two versions of Halocline, in turn: the effect of a change of the compiler.
+"""Programs with two versions of Halocline, in turn: the effect of a change of the compiler.
 
 --before names the Python of the other version, in the environment that `make build` creates in another
 checkout. That Python runs the programs in the form that they have in its checkout. The benchmark prints

@@ -1,4 +1,4 @@
-"""One of fourteen programs for benchmarks/programs.py, with the Halocline of the Python that runs it.
+"""One of the programs for benchmarks/programs.py, with the Halocline of the Python that runs it.
 
 Prints "ready", and then million cells per second for each input line.
 """
@@ -55,6 +55,20 @@ def poisson(n: int, method: str) -> Run:
 
     run()
     return run
+
+
+def leapfrog(n: int, order: int) -> Run:
+    """Return leapfrog steps of the wave equation in space."""
+    grid = hc.Grid((n, n, n), periodic=True)
+    u, before = grid.field("u"), grid.field("before")
+
+    @hc.program
+    def step(dt: Any) -> None:
+        hc.assign({before: u, u: 2.0 * u - before + dt**2 * hc.laplacian(u, order=order)})
+
+    sim = hc.Simulation(grid, step, dt=0.3 / n, threads=1)
+    sim[u] = sim[before] = lambda x, y, z: np.sin(2 * np.pi * x)
+    return stepped(sim, n**3, max(20, round(2e8 / n**3)))
 
 
 def wave(n: int) -> Run:
@@ -133,6 +147,8 @@ PROGRAMS: dict[str, Callable[[], Run]] = {
     "cg-fused": lambda: poisson(2048, "cg-fused"),
     "cg-fused, in cache": lambda: poisson(256, "cg-fused"),
     "cg": lambda: poisson(2048, "cg"),
+    "leapfrog, order 4": lambda: leapfrog(256, 4),
+    "leapfrog, order 8": lambda: leapfrog(256, 8),
     "wave": lambda: wave(192),
     "Gray-Scott": lambda: gray_scott(2048),
     "Gray-Scott, in cache": lambda: gray_scott(256),
