@@ -70,7 +70,7 @@ def test_explain_names_fields_that_take_over_buffers() -> None:
 
     result = hc.explain(hc.Simulation(grid, step), ranks=2, decomposition=(2, 1))
     *_, sweep = [step for step in result.steps if step.kind == "sweep"]
-    assert sweep.taken == (("before", "u"), ("oldest", "before"))
+    assert sweep.new_buffers == (("before", "u"), ("oldest", "before"))
     assert "before: takes over the buffer of u, without a copy" in str(result)
     assert {halo.field: bool(halo.travels) for halo in sweep.halos} == {"u": True, "before": False}
 

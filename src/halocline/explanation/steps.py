@@ -98,7 +98,7 @@ class Step:
         Longest chains of stages on each side of a cell.
     scratch : int
         Bytes of scratch memory for the largest patch.
-    taken : tuple of (str, str)
+    new_buffers : tuple of (str, str)
         Fields that take over the buffer of another field after a sweep, and these other fields.
     """
 
@@ -119,7 +119,7 @@ class Step:
     stages: tuple[StageUse, ...] = ()
     chains: tuple[Chain, ...] = ()
     scratch: int = 0
-    taken: tuple[tuple[str, str], ...] = ()
+    new_buffers: tuple[tuple[str, str], ...] = ()
 
 
 def steps_of(schedule: Schedule, plan: RankPlan, graphs: Sweeps, halo: str) -> tuple[Step, ...]:
@@ -230,7 +230,7 @@ class _Steps:
             stages=sweep.stages,
             chains=chains(self.nests[graph].staged),
             scratch=max(plan.scratch_bytes for plan in plans),
-            taken=tuple(
+            new_buffers=tuple(
                 (to.name, source.name)
                 for f, followers in rotations(graph.sets).items()
                 for source, to in pairwise((f, *followers))

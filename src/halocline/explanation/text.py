@@ -233,7 +233,7 @@ def _step(step: Step, number: int, *, corners: bool) -> Iterator[str]:
         yield inner + "corners are neither read nor exchanged"
     if step.local:
         yield f"{inner}{', '.join(step.local)}: accessed only in the computed cell, no halo"
-    for name, source in step.taken:
+    for name, source in step.new_buffers:
         yield f"{inner}{name}: takes over the buffer of {source}, without a copy"
     for chain in step.chains:
         yield from _wrapped(_chain(chain), inner)

@@ -124,7 +124,8 @@ def test_no_parameter_becomes_a_local_of_kernels_for_devices(reads: str, stages:
 def declared(source: str) -> set[str]:
     """Return the names of the local variables and arguments of kernels for devices."""
     first = r"\b(?:hc_[a-z]\w*|double|float|int|char) (?:\*(?: ?const| ?HC_RESTRICT)? ?)?(\w+)\b(?! *\()"
-    return {*re.findall(first, source), *re.findall(r", (\w+) = ", source)}
+    tiles = re.findall(r"HC_TILE\(\w+, (\w+),", source)
+    return {*re.findall(first, source), *re.findall(r", (\w+) = ", source), *tiles}
 
 
 @pytest.mark.usefixtures("opencl")
