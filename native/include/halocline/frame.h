@@ -29,18 +29,19 @@ typedef struct {
 
 // Layout of field `number` in a kernel, which has `argument` as an argument. A source may define this macro
 // before this header, so that the layouts are literals (compile/targets/source.py). HC_RESIDENT is the
-// minimum number of thread blocks that a multiprocessor holds. HC_RECOMPUTE makes a compiler for CUDA compute
-// distances to neighbours again for each plane; kept from plane to plane, they would need too many registers.
+// minimum number of thread blocks that a multiprocessor holds. HC_RECOMPUTE(value) makes a compiler for CUDA
+// compute expressions of a 64-bit value again for each plane. Kept from plane to plane, the distances to
+// neighbours and the addresses of scratch arrays would need too many registers.
 #ifdef HC_LAYOUT
 #define HC_RESIDENT(blocks) blocks
-#define HC_RECOMPUTE(layout)
+#define HC_RECOMPUTE(value)
 #else
 #define HC_LAYOUT(number, argument) argument
 #define HC_RESIDENT(blocks) 1  // addresses need the registers
 #ifdef __CUDA_ARCH__
-#define HC_RECOMPUTE(layout) asm volatile("" : "+l"((layout).s0), "+l"((layout).s1))
+#define HC_RECOMPUTE(value) asm volatile("" : "+l"(value))
 #else
-#define HC_RECOMPUTE(layout)
+#define HC_RECOMPUTE(value)
 #endif
 #endif
 

@@ -9,7 +9,7 @@ import pytest
 
 import halocline as hc
 from halocline.compile.compiler import compile_program
-from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.kernel import TILE_ALIGNMENT, Kernel
 from halocline.compile.ir.statements import ComputeInvariants, Let, Nest, flat
 from halocline.compile.ir.verify import InvalidKernel, verify
 from halocline.compile.passes.invariants import (
@@ -97,7 +97,7 @@ def test_shared_memory_tiles_need_room_for_their_planes_only() -> None:
     kernel = in_nest(kernel_of(total))
     constants = invariants(kernel)
     constants = replace(constants, body=constants.body[1:])  # without the computation of the invariants
-    plane = 2 * 65 * 5 * 8  # one plane in use, and one in advance
+    plane = -(-2 * 65 * 5 * 8 // TILE_ALIGNMENT) * TILE_ALIGNMENT  # one plane in use, and one in advance
     for kernel_, room, planes in ((kernel, plane, 1), (constants, plane, 1), (constants, plane - 1, 0)):
         kernel_of_threads = threads(kernel_, block_splits(kernel_.ndim), "planes", room)
         assert sum(a.kind == "field_tile" for a in kernel_of_threads.arrays) == planes

@@ -105,6 +105,14 @@ class _Printer(KernelPrinter):
             self.bounds = lo, f"{lo} + {self.vector_elements(lo, hi)}"
         self.block("", statement.body)
 
+    def print_slot(self, statement: ir.Slot) -> None:
+        self.out.add(f"char *const slot{statement.number} = free_scratch;")
+        self.out.add(f"free_scratch += {self.slot_bytes(statement)};")
+
+    def print_allocate(self, statement: ir.Allocate) -> None:
+        self.name_stage(statement.array)
+        self.declare_scratch(statement, f"slot{statement.slot}")
+
     def print_axis(self, statement: ir.Axis) -> None:
         (axis,) = statement.axes
         v, (lo, hi) = VARIABLES[axis], self.edges(axis)

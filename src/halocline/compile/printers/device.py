@@ -70,8 +70,6 @@ def print_device_kernel(
             constant = "" if streams else "const "
             out.add(f"{constant}hc_layout {name}_layout = HC_LAYOUT({array.number}, {argument});")
         printer.declare_scalars()
-        if staged:
-            out.add("HC_GLOBAL char *free_scratch = scratch;")
         printer.body(kernel.body)
     return str(out)
 
@@ -217,6 +215,10 @@ class _Printer(KernelPrinter):
     block_threads: int = 0  # threads of a block of fixed shape
     lanes_read: dict[tuple[str, ir.Offset], set[int]] = field(default_factory=dict)  # see `lanes_of`
     missing: tuple[tuple[int, int, int], ...] = ((0, 0, 0),) * 3  # see `missing_cells`
+    slot_sizes: dict[str, tuple[str, int]] = field(default_factory=dict)  # of slots so far: variable, number
+    slot_places: dict[int, str] = field(default_factory=dict)  # by number of the slot
+    allocations: list[ir.Allocate] = field(default_factory=list)  # of stages to slots
+    used_arrays: set[str] = field(default_factory=set)  # of the current nest
     tiles: int = 0  # bytes of the field tiles that are declared
     is_tile: bool = False  # the threads of a block number its cells
 
@@ -230,10 +232,43 @@ class _Printer(KernelPrinter):
         self.lanes_read = self.lanes_of(statement)
         self.is_tile = any(len(loop.axes) > 1 for loop in loops) and any(s.kind == "block" for s in loops)
         self.missing = ((0, 0, 0),) * 3 if self.is_tile else self.missing_cells(nests)
-        if len(nests) > 1:
-            self.block("", statement.body)
-        else:
+        loads = {name for name, _ in self.kernel.loads(ir.roots(statement.body))}
+        self.used_arrays = loads | {s.array for s in ir.flat(statement.body) if isinstance(s, ir.STORES)}
+
+        def body() -> None:
+            if self.streaming_axis is None:
+                self.declare_used_scratch()
             self.body(statement.body)
+
+        if len(nests) > 1:
+            self.block("", body)
+        else:
+            body()
+
+    # --- scratch memory ---
+
+    def print_slot(self, statement: ir.Slot) -> None:
+        terms = [f"{count} * {size}" for size, count in self.slot_sizes.values()]
+        self.slot_places[statement.number] = f"({' + '.join(['scratch', *terms])})"
+        text = self.slot_bytes(statement)
+        if text not in self.slot_sizes:
+            self.slot_sizes[text] = f"size{len(self.slot_sizes)}", 0
+            self.out.add(f"hc_int64 {self.slot_sizes[text][0]} = {text};")
+        size, count = self.slot_sizes[text]
+        self.slot_sizes[text] = size, count + 1
+
+    def print_allocate(self, statement: ir.Allocate) -> None:
+        self.name_stage(statement.array)
+        self.allocations.append(statement)
+
+    def declare_used_scratch(self, *, recompute: bool = False) -> None:
+        """Declare the scratch arrays of the current nest, with `recompute` anew for each plane."""
+        used = [s for s in self.allocations if s.array in self.used_arrays]
+        if used and recompute:
+            for name in ("scratch", *(size for size, _ in self.slot_sizes.values())):
+                self.out.add(f"HC_RECOMPUTE({name});")
+        for statement in used:
+            self.declare_scratch(statement, self.slot_places[statement.slot])
 
     def missing_cells(self, nests: Sequence[ir.Nest]) -> tuple[tuple[int, int, int], ...]:
         """Return the cells of a launch that the current nest does not compute, along three axes.
@@ -265,12 +300,13 @@ class _Printer(KernelPrinter):
                 v = VARIABLES[statement.axes[0]]
                 if any(step > 1 for step in self.steps.values()):
                     self.out.add("HC_UNROLL(1)")  # several cells at once are enough work
-                fields = [self.name_of(array) for array in self.kernel.arrays if array.kind == "field"]
-                self.block(
-                    f"for (hc_int64 {v} = {v}_begin; {v} < {v}_end; ++{v})",
-                    statement.body,
-                    *(f"HC_RECOMPUTE({name}_layout);" for name in fields),
-                )
+                with self.out.block(f"for (hc_int64 {v} = {v}_begin; {v} < {v}_end; ++{v})"), self.scope():
+                    for array in self.kernel.arrays:
+                        if array.kind == "field":
+                            for stride in ("s0", "s1"):
+                                self.out.add(f"HC_RECOMPUTE({self.name_of(array)}_layout.{stride});")
+                    self.declare_used_scratch(recompute=True)
+                    self.body(statement.body)
 
     def print_block_axis(self, statement: ir.Axis) -> None:
         """Print the first cell of a thread block along an axis, and the end of its cells."""

@@ -80,7 +80,7 @@ _SYSTEM = re.compile(r"hc_|HC_|__|_[A-Z]|(u?int|image)\w*_t$|[A-Z][A-Z0-9_]{2,}$
 
 # names that kernels define: temporaries, and names derived from that of a field or stage
 _OWN = re.compile(
-    r"(t|piece|split|band|intermediate|loaded|previous|current|slot|any_true|any_false|origin|shape)\d+|(high|middle|low|outside)\d+(_lanes)?"
+    r"(t|piece|split|band|intermediate|loaded|previous|current|slot|size|any_true|any_false|origin|shape)\d+|(high|middle|low|outside)\d+(_lanes)?"
     r"|index\d+(_[mp]\d+)?|layer|free_scratch|large_angle|around"
     r"|.*_(next|s0|s1|to|base|origin|at(_(0|[mp]\d+))*)"
     # names in kernels for devices
@@ -352,22 +352,23 @@ class KernelPrinter:
             counts[3 - self.kernel.ndim] = str(planes)
         return counts
 
-    def print_slot(self, statement: ir.Slot) -> None:
-        size = self.points(padded(statement.extra, self.kernel.ndim), statement.planes)
-        row = f"hc_padded_row({size[2]}, {statement.item})"
-        self.out.add(f"{self.dialect.memory}char *const slot{statement.number} = free_scratch;")
-        self.out.add(f"free_scratch += {statement.item} * {row} * ({size[1]}) * ({size[0]});")
+    def slot_bytes(self, slot: ir.Slot) -> str:
+        """Return the expression of the bytes of a slot."""
+        size = self.points(padded(slot.extra, self.kernel.ndim), slot.planes)
+        row = f"hc_padded_row({size[2]}, {slot.item})"
+        return f"{slot.item} * {row} * ({size[1]}) * ({size[0]})"
 
-    def print_allocate(self, statement: ir.Allocate) -> None:
+    def declare_scratch(self, statement: ir.Allocate, place: str) -> None:
+        """Declare the address, the strides and the first element of a scratch array at a place."""
         out, array, ndim = self.out, self.kernel.array[statement.array], self.kernel.ndim
-        name, ctype, integer = self.name_stage(array.name), C_TYPES[array.dtype], self.dialect.integer
+        name, ctype, integer = self.stages[array.name], C_TYPES[array.dtype], self.dialect.integer
         extent, top = padded_extent(statement.extent, ndim), padded(statement.top, ndim)
         extra = tuple(lo + hi + t for (lo, hi), t in zip(extent, top, strict=True))
         size = self.points(extra, statement.planes)
         out.add(f"const {integer} {name}_s1 = hc_padded_row({size[2]}, sizeof({ctype}));")
         out.add(f"const {integer} {name}_s0 = {name}_s1 * ({size[1]});")
         pointer = f"{self.dialect.memory}{ctype} *"
-        out.add(f"{pointer}const {name}_base = ({pointer})slot{statement.slot};")
+        out.add(f"{pointer}const {name}_base = ({pointer}){place};")
         first = [f"({self.bound('lo', a)} - {lo})" for a, (lo, _) in enumerate(extent)]
         if statement.planes:
             self.rings[array.name] = statement.planes
