@@ -263,11 +263,11 @@ class _Printer(KernelPrinter):
 
     def declare_used_scratch(self, *, recompute: bool = False) -> None:
         """Declare the scratch arrays of the current nest, with `recompute` anew for each plane."""
-        used = [s for s in self.allocations if s.array in self.used_arrays]
-        if used and recompute:
+        allocations = [s for s in self.allocations if s.array in self.used_arrays]
+        if allocations and recompute:
             for name in ("scratch", *(size for size, _ in self.slot_sizes.values())):
                 self.out.add(f"HC_RECOMPUTE({name});")
-        for statement in used:
+        for statement in allocations:
             self.declare_scratch(statement, self.slot_places[statement.slot])
 
     def missing_cells(self, nests: Sequence[ir.Nest]) -> tuple[tuple[int, int, int], ...]:
