@@ -10,7 +10,8 @@ the same count share one mpiexec, whose ranks run the tests of a file in the sam
 ranks is that of the test. The tests after a failing test run in a new mpiexec. A test that changes its
 process has an mpiexec of its own by `alone=True`, and the tests of a file have one together by
 `alone="file"`. `shared_tmp_path` is one folder for all ranks. `@pytest.mark.long` marks the extended test
-suite, which `make test` omits; `@pytest.mark.ranks(1, 2, 4, long=(1, 2))` does so for some of the counts.
+suite, which `make test` omits; `@pytest.mark.ranks(1, 2, 4, long=(1, 2))` does so for some of the counts, and
+`suites.cases` for some of the parameters.
 
 Kernels are compiled once in a run of the tests, at level -Og (HALOCLINE_OPTIMIZATION), which takes g++ a
 quarter of the time; compile/test_driver.py tests that the bits are those of -O3. If HALOCLINE_TEST_CACHE
@@ -24,6 +25,7 @@ fixture are skipped, or fail if HALOCLINE_TEST_OPENCL is "required".
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import re
 import shutil
@@ -41,6 +43,7 @@ import pytest
 
 from hang import HANG
 from rank_tests import OUTCOMES, RankServer, place, result
+from suites import SUITE
 
 if TYPE_CHECKING:
     from halocline import _native
@@ -76,10 +79,10 @@ MARKERS = {  # markers of the tests in the folders of these names
 }
 # The longest files begin first, so that no worker still runs alone at the end.
 FIRST = (
-    "mpi/test_bitwise.py", "physics/cavity/test_flow.py", "cases/test_cases.py",
     "physics/mhd_tvd/test_scheme.py", "run/output/test_restart.py", "system/test_command.py",
-    "compile/test_cache.py", "study/studies/test_strong.py", "mpi/test_faults.py", "cases/test_cases_more.py",
-    "problems/test_following.py", "physics/test_poisson.py",
+    "mpi/test_ranks.py", "solvers/test_schemes.py", "devices/test_runs.py", "project/test_docs.py",
+    "cases/test_cases.py", "plan/test_launches.py", "physics/mhd/test_equations.py",
+    "native/test_engine.py", "mpi/test_faults.py",
 )  # fmt: skip
 
 RUNNER = re.compile(r"/_?pytest/|/pluggy/|<frozen runpy>")  # stack lines without information
@@ -107,6 +110,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if pipeline.verify is verify:
         pipeline.verify = once(verify)
     if not on_rank and WORKER not in os.environ:
+        # workers and ranks inherit it
+        os.environ[SUITE] = "default" if is_default_suite(config) else "extended"
         folder = tempfile.mkdtemp(prefix="halocline-cache-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
         library_folder = os.environ.get(KEPT)
@@ -118,6 +123,11 @@ def pytest_configure(config: pytest.Config) -> None:
         # before anything loads OpenCL: two devices of two threads each
         os.environ |= {"POCL_DEVICES": "pthread pthread", "POCL_MAX_PTHREAD_COUNT": "2"}
         os.environ["POCL_CACHE_DIR"] = str(Path(folder) / "pocl")
+
+
+def is_default_suite(config: pytest.Config) -> bool:
+    """Return True if pytest runs the tests of `make test`."""
+    return config.getoption("markexpr") == "not long"
 
 
 def once(verify: Callable[[Kernel], None]) -> Callable[[Kernel], None]:
@@ -184,7 +194,7 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
             deadline=None,
             phases=(Phase.explicit, Phase.generate),
         )
-        every_change = parent.config.getoption("markexpr") == "not long"
+        every_change = is_default_suite(parent.config)
         settings.load_profile("ranks" if on_rank else "every change" if every_change else "full")
 
 
@@ -339,6 +349,8 @@ def ranked(item: pytest.Item) -> Iterator[pytest.Item]:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Make the tests that run on the same ranks adjacent."""
+    gc.collect()
+    gc.freeze()  # later scans of the garbage collector omit the thousands of tests
     sessions: dict[tuple[Any, ...], SharedRanks] = {}
     for item in session.items:
         if isinstance(item, RankedItem):
