@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cuda_runs import QUICK, run
+from cuda_runs import QUICK, notices, run
+from suites import cases
 
 PEERS = [1, pytest.param(0, marks=pytest.mark.long)]
 
@@ -31,16 +32,6 @@ def test_two_ranks_have_the_same_bits(peers: int):
     assert errors == ""
 
 
-def test_four_ranks_on_two_devices_have_the_same_bits():
-    results, _ = run(4, ["no self", "no peer"], ["heat"])
-    assert "colocated" in results["methods"]
-
-
-def test_stages_walls_and_reductions_have_the_same_bits():
-    results, _ = run(2, ["default"], ["fluxes"])
-    assert "colocated" in results["methods"]
-
-
 @pytest.mark.parametrize("peers", PEERS)
 def test_delayed_streams_do_not_change_bits(peers: int):
     """Streams begin their work at random moments; a missing wait would change the bits."""
@@ -49,10 +40,6 @@ def test_delayed_streams_do_not_change_bits(peers: int):
 
 
 # -- between processes -------------------------------------------------------------------------------
-
-
-def notices(errors: str, method: str) -> list[str]:
-    return [line for line in errors.splitlines() if f"transfer method {method} is not used" in line]
 
 
 def test_processes_without_peer_access_use_mpi_with_a_notice():
@@ -68,16 +55,6 @@ def test_wrong_shared_memory_is_detected_and_not_used():
     assert "colocated" not in results["methods"]
     (notice,) = notices(errors, "colocated")
     assert "reads other bytes than rank 1 has in its memory" in notice
-
-
-def test_each_rank_sees_only_its_own_device():
-    """Both ranks name their device cuda:0 (CUDA_VISIBLE_DEVICES); peer access reaches the other one."""
-    results, errors = run(2, ["default"], ["heat"], own_device=True)
-    assert "colocated" in results["methods"]
-    assert errors == ""
-    results, errors = run(2, ["default"], ["heat"], own_device=True, peers=0)
-    assert "colocated" not in results["methods"]
-    assert len(notices(errors, "colocated")) == 1
 
 
 # -- MPI with memory of devices ----------------------------------------------------------------------
@@ -101,9 +78,10 @@ def test_gpu_aware_mpi_gets_device_addresses():
     assert errors == ""
 
 
-@pytest.mark.parametrize(
-    ("fault", "reason"),
+@cases(
+    "fault, reason",
     [("wrong bytes", "the bytes received from rank 1 differ"), ("silent", "did not arrive within 0.3 s")],
+    lambda case: case[0] == "wrong bytes",
 )
 def test_mpi_that_fails_the_gpu_aware_check_gets_no_device_addresses(fault: str, reason: str):
     results, errors = run(2, [AWARE], ["heat"], fault=fault)

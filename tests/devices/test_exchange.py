@@ -11,6 +11,7 @@ import pytest
 import cuda_standin
 from device_exchange_fuzz import draw, in_other_processes, run_cases, try_case
 from halocline.errors import InputError
+from suites import cases
 
 
 @pytest.mark.usefixtures("opencl")
@@ -38,23 +39,17 @@ def test_a_device_ahead_of_its_host_skips_copies_of_cancelled_passes(packing: st
 
 
 @pytest.mark.usefixtures("opencl")
-@pytest.mark.parametrize(
-    ("ranks", "count"), [(1, 4), (2, 10), *(pytest.param(n, 200, marks=pytest.mark.long) for n in (1, 2))]
-)
+@cases("ranks, count", [(1, 4), (2, 10), (1, 200), (2, 200)], default=[(1, 4)])
 def test_random_exchanges_of_three_devices_fill_halos(ranks: int, count: int) -> None:
     environment = {"POCL_DEVICES": "pthread pthread pthread"}
     in_other_processes(environment, ranks, seed=1, devices=3, cases=count)
 
 
 # enough cases for all methods to occur
-@pytest.mark.parametrize(
-    ("devices", "ranks", "count"),
-    [
-        (1, 2, 14),
-        (2, 1, 8),
-        (3, 2, 24),
-        *(pytest.param(*c, marks=pytest.mark.long) for c in ((2, 2, 14), (3, 1, 8))),
-    ],
+@cases(
+    "devices, ranks, count",
+    [(1, 2, 14), (2, 1, 8), (3, 2, 24), (2, 2, 14), (3, 1, 8)],
+    default=[(3, 2, 24)],
 )
 def test_random_exchanges_on_the_standin_fill_halos(devices: int, ranks: int, count: int) -> None:
     environment = cuda_standin.environment(devices)

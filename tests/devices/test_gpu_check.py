@@ -21,7 +21,6 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import gpu  # noqa: E402
 import gpu_check  # noqa: E402
-import gpu_python  # noqa: E402
 from gpu_check import Check  # noqa: E402
 
 GPU = SimpleNamespace(
@@ -71,15 +70,6 @@ def test_the_time_of_a_case_is_reported_once() -> None:
     assert str(first).index("  b") == str(second).index("  d")
 
 
-def test_a_hanging_case_is_ended_with_its_child_processes(tmp_path: Path) -> None:
-    survived = tmp_path / "survived"
-    inner = f"import time; time.sleep(60); open({str(survived)!r}, 'w')"
-    script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"
-    (row,) = check().rows("bits", "heat", [sys.executable, "-c", script], 3.5)
-    assert (row.outcome, row.note) == ("failed", "did not end within 4 s")
-    assert not survived.exists()
-
-
 def test_cases_without_remaining_time_are_missing() -> None:
     (row,) = check(1.0).rows("bits", "heat", [sys.executable, "-c", "print(1)"], HANG)
     assert (row.outcome, row.note) == ("missing", "no time was left")
@@ -104,21 +94,6 @@ def test_ranks_with_other_bits_fail_and_other_methods_are_reported(monkeypatch: 
     row = check()._ranks("A", "opencl:0", 2, "colocated", 1)
     assert row.outcome == "failed"
     assert row.note == "by mpi: B, but A on the processor"
-
-
-def test_a_new_environment_has_the_packages_of_this_python(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gpu_python, "PLACE", tmp_path)
-    python = gpu_python.make_environment(None)
-    assert gpu_python.has(python, "numpy")
-    assert not gpu_python.has(python, "no_such_module")
-    monkeypatch.setattr(gpu_python, "NEEDED", {"no_such_module": "no-such-package"})
-    with pytest.raises(gpu_python.Lacking, match=r"cannot be built, without no-such-package; bring packages"):
-        gpu_python.build(python)
-    (tmp_path / "broken-1-py3-none-any.whl").write_text("no wheel")
-    with pytest.raises(gpu_python.Lacking, match=r"the wheels in .* cannot be installed"):
-        gpu_python.make_environment(tmp_path)
 
 
 def test_records_of_other_sizes_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

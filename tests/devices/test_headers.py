@@ -47,6 +47,7 @@ from halocline.compile import nvrtc
 from halocline.compile.targets.source import OPENCL_OPTIONS, device_headers
 from reductions import CASES, COUNT, MAX, MIN, SUM, VALUE, Accumulator, nans, specials, summands
 from reductions import Library as Reductions
+from suites import cases, examples
 
 KINDS = (SUM, MIN, MAX, COUNT, VALUE)
 C = {DOUBLE: "double", FLOAT: "float"}
@@ -260,7 +261,7 @@ def elementary(device: Any) -> Program:
     return Program(device, elementary_source())
 
 
-@pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
+@cases("dtype", [DOUBLE, FLOAT], default=[DOUBLE])
 @pytest.mark.parametrize("name", ONE + TWO)
 def test_elementary_functions_have_the_bits_of_the_host(
     elementary: Program, host_elementary: Library, name: str, dtype: type
@@ -477,7 +478,7 @@ last_launch = st.builds(Launch, st.integers(1, 6), st.sampled_from([(1, 1, 1), (
 numbers = st.one_of(summands, specials, nans, st.floats())
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(50, 150))
 @given(
     x=st.lists(numbers, max_size=60),
     repeats=st.integers(1, 9),
@@ -600,7 +601,7 @@ def test_the_headers_are_strict_opencl(tmp_path: Path, source: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+@cases("architecture", ["sm_80", "sm_90"], default=["sm_80"])
 @pytest.mark.parametrize("source", every_source())
 def test_the_headers_are_valid_cuda(source: str, architecture: str) -> None:
     """The text compiles without other headers and warnings, and threads keep partial results in registers."""
@@ -623,7 +624,7 @@ def test_the_headers_are_valid_cuda(source: str, architecture: str) -> None:
         assert re.search(r"for reduce\n[^\n]* 0 bytes stack frame, 0 bytes spill", log), log
 
 
-@pytest.mark.parametrize("architecture", hip_kernels.ARCHITECTURES)
+@cases("architecture", hip_kernels.ARCHITECTURES, default=["gfx90a"])
 @pytest.mark.parametrize("source", every_source())
 def test_the_headers_are_valid_hip(source: str, architecture: str) -> None:
     """The text compiles without other headers and warnings, with the rounding of the host."""

@@ -14,6 +14,7 @@ import pytest
 from halocline.compile import nvrtc
 from hang import HANG
 from loops import some
+from suites import cases
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
@@ -49,8 +50,12 @@ def test_every_variant_has_cases() -> None:
     assert ("tma", "sm_80") not in CASES
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize(("variant", "architecture"), CASES)
+@cases("dtype", ["float64", "float32"], default=["float64"])
+@cases(
+    "variant, architecture",
+    CASES,
+    default=[("naive", "sm_70"), ("queue", "sm_80"), ("cp.async", "sm_80"), ("tma", "sm_90")],
+)
 def test_kernels_compile_without_spills(variant: str, architecture: str, dtype: str) -> None:
     for order in (2, 6):
         for program in some(heat_device.programs(variant, 512, order, dtype)):

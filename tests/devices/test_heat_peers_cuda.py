@@ -26,6 +26,8 @@ import heat_device
 import heat_reference
 from cuda_launch import CudaError
 
+from suites import cases
+
 pytestmark = pytest.mark.ranks(1, alone="file")  # only the process of these tests uses the stand-in
 
 ALL = -1
@@ -64,12 +66,10 @@ def shapes_of(variant: str, number: int) -> list[heat_device.Shape]:
 CASES = [(2, 40, "float64"), (2, 40, "float32"), (6, 33, "float64"), (6, 33, "float32")]
 
 
-@pytest.mark.parametrize(
-    ("number", "order", "n", "dtype"),
-    [
-        *((number, *case) for number, case in enumerate(CASES[1:3])),
-        *(pytest.param(ALL, *case, marks=pytest.mark.long) for case in CASES),
-    ],
+@cases(
+    "number, order, n, dtype",
+    [*((number, *case) for number, case in enumerate(CASES[1:3])), *((ALL, *case) for case in CASES)],
+    lambda case: case[0] == 0,
 )
 def test_variants_agree_with_numpy(cuda: native.Device, number: int, order: int, n: int, dtype: str) -> None:
     """Sizes are no multiples of tiles, and several thread blocks stream along the slowest axis."""

@@ -5,6 +5,7 @@ The GPUs have wavefronts of 64 threads (gfx90a) and of 32 threads (gfx1100).
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 from typing import Any
 
@@ -31,6 +32,7 @@ from hip_kernels import (
     unwritten_fused,
 )
 from nvrtc_kernels import LITERALS
+from suites import cases
 
 architectures = pytest.mark.parametrize("architecture", ARCHITECTURES)
 
@@ -57,17 +59,14 @@ def small_code(architecture: str, *options: str) -> Code:
     return compile_hip(device_headers() + KERNELS, architecture, *options)
 
 
-@architectures
-@pytest.mark.parametrize("name", NAMES)
+# the extended test suite compiles all programs for both architectures
+@cases(
+    "name, architecture",
+    itertools.product(NAMES, ARCHITECTURES),
+    lambda case: case[0].startswith("heat") or case == ("poisson-cg-fused-3", "gfx1100"),
+)
 def test_programs_compile_for_amd_gpus(name: str, architecture: str, record_property: Any) -> None:
     check(name, ["default", LITERALS], architecture, record_property)
-
-
-@pytest.mark.parametrize(
-    "architecture", ["gfx90a", pytest.param("gfx1100", marks=pytest.mark.long)]
-)  # 20 seconds each
-def test_schemes_with_shocks_compile_for_amd_gpus(architecture: str, record_property: Any) -> None:
-    check("case-blast", ["default"], architecture, record_property)
 
 
 @architectures

@@ -14,16 +14,16 @@ from halocline.compile.schedule import Schedule
 from halocline.compile.strategy import READS, SHARED_BYTES, TILE_BYTES, Strategy, block_splits
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing
-from halocline.plan import launches, patches
-from halocline.plan.patches import slab_count
-from halocline.run.devices.devices import compile_for
-from halocline.run.engine import prepare, prepared
-from kernels_of_devices import use_splits
-from loops import some
+from halocline.plan import launches
+from halocline.run.engine import prepare
+from kernels_of_devices import WAYS, sources, use_splits
 from many_fields import sum_of_fields
-from many_invariants import constant_steps, weighted_steps
+from many_invariants import constant_steps
 from runs_on_devices import BOTH, check_equal_bits
+from suites import cases
 from wide_stencil import star
+
+__all__ = ["sources"]  # a fixture
 
 
 def strategies(ndim: int) -> list[Strategy]:
@@ -39,28 +39,16 @@ def strategies(ndim: int) -> list[Strategy]:
     ]
 
 
-@pytest.mark.parametrize("shape", [pytest.param((19, 37), marks=pytest.mark.long), (11, 13, 21)])
+@cases("number", range(len(strategies(1))), default=[3])
+@cases("shape", [(19, 37), (11, 13, 21)], default=[(11, 13, 21)])
 def test_every_strategy_gives_the_same_bits(
-    shape: tuple[int, ...], opencl: Any, monkeypatch: pytest.MonkeyPatch
+    shape: tuple[int, ...], number: int, opencl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order = 6 if len(shape) < 3 else 4
     expected = star(shape, order)
-    for strategy in some(strategies(len(shape))):
-        monkeypatch.setattr(prepare, "Strategy", lambda *_, strategy=strategy: strategy)
-        assert star(shape, order, device="opencl:0") == expected, strategy
-
-
-@pytest.fixture
-def sources(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list that receives the source of each program that is compiled for a device."""
-    result: list[str] = []
-
-    def load(place: Any, source: str) -> Any:
-        result.append(source)
-        return compile_for(place, source)
-
-    monkeypatch.setattr(prepared, "compile_for", load)
-    return result
+    strategy = strategies(len(shape))[number]
+    monkeypatch.setattr(prepare, "Strategy", lambda *_: strategy)
+    assert star(shape, order, device="opencl:0") == expected
 
 
 @pytest.mark.parametrize("device", ["opencl:0", pytest.param(BOTH, marks=pytest.mark.long)])
@@ -84,14 +72,6 @@ def test_literal_layouts_do_not_change_bits(
     assert len(layouts) == 2
 
 
-WAYS: list[dict[str, Any]] = [
-    {"device": "opencl:0"},
-    {"device": "opencl:0", "patch": 7},
-    {"device": "opencl:0", "subdomains_per_rank": 2},
-    {"device": BOTH},
-]
-
-
 @pytest.mark.parametrize(
     "problem",
     [
@@ -100,12 +80,17 @@ WAYS: list[dict[str, Any]] = [
     ],
     ids=lambda problem: problem.__name__,
 )
+@cases("ways", [WAYS[:1], WAYS[1:]], default=[WAYS[:1]], ids=["one", "several"])
 def test_literal_strides_of_scratch_memory_do_not_change_bits(
-    problem: bitwise_programs.Problem, opencl: Any, sources: list[str], monkeypatch: pytest.MonkeyPatch
+    problem: bitwise_programs.Problem,
+    ways: list[dict[str, Any]],
+    opencl: Any,
+    sources: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(launches, "LITERAL_CELLS", 1)
     monkeypatch.setattr(prepare, "Strategy", lambda *_: Strategy(stages="memory"))
-    assert check_equal_bits(problem, "float64", WAYS) == len(WAYS)
+    assert check_equal_bits(problem, "float64", ways) == len(ways)
     if problem.__name__ == "fluxes":  # the others have no stages
         assert any("#define HC_EXTENT_2" in s and "HC_GLOBAL char *scratch" in s for s in sources)
 
@@ -128,71 +113,7 @@ def test_several_cells_per_thread_do_not_change_bits(
             assert check_equal_bits(problem, dtype, WAYS[:2]) == 2, splits
 
 
-@pytest.mark.parametrize(
-    "problem",
-    [
-        p if p.__name__ == "fluxes" else pytest.param(p, marks=pytest.mark.long)
-        for p in bitwise_programs.PROBLEMS
-        if p.__name__ in ("fluxes", "holes")
-    ],
-    ids=lambda problem: problem.__name__,
-)
-def test_slabs_do_not_change_bits(
-    problem: bitwise_programs.Problem, opencl: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The slabs of a device share scratch memory, and recompute stages at their boundaries."""
-    counts = set[int]()
-
-    def counted(*arguments: Any) -> int:
-        counts.add(count := slab_count(*arguments))
-        return count
-
-    monkeypatch.setattr(patches, "SCRATCH_BYTES", 1)
-    monkeypatch.setattr(patches, "SLAB_OVERLAP", 1)
-    monkeypatch.setattr(patches, "slab_count", counted)
-    monkeypatch.setattr(prepare, "Strategy", lambda *_: Strategy(stages="memory"))
-    assert check_equal_bits(problem, "float64", WAYS) == len(WAYS)
-    if problem.__name__ == "fluxes":  # the others have no stages
-        assert max(counts) > 2
-
-
-@pytest.mark.parametrize("rows", [2, pytest.param(3, marks=pytest.mark.long)])
-@pytest.mark.parametrize("reads", ["planes", pytest.param("queue", marks=pytest.mark.long)])
-def test_rows_of_a_thread_may_have_queues_of_different_length(
-    reads: str, rows: int, opencl: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rows read other planes, and rows beyond the box feed cells inside it."""
-    updates = [
-        lambda u: u + u[1, 0, 0] * u[0, 1, 0] + u[2, -1, 0],
-        lambda u: u + u[1, 0, 0] * u[0, 1, 0] + u[2, 1, 0],
-        lambda u: u - u[-1, 0, 0] + u[0, 1, 0] * u[1, 1, 0],
-        lambda u: u + u[0, 0, 1] + u[1, 1, 0] + u[1, 0, 0],
-    ]
-
-    def checksums(**options: Any) -> list[str]:
-        result = []
-        for update in updates:
-            grid = hc.Grid((7, 9, 11), periodic=True)
-            u = grid.field("u")
-            sim = hc.Simulation(grid, hc.program(lambda u, update=update: u.set(0.3 * update(u))), **options)
-            sim[u] = lambda x, y, z: 1.0 + 0.3 * x * y - 0.2 * z
-            sim.run(steps=2)
-            result.append(sim.checksum(u))
-        return result
-
-    expected = checksums()
-    use_splits(monkeypatch, reads, rows, 2)
-    assert checksums(device="opencl:0") == expected
-
-
-@pytest.mark.parametrize("subdomains", [1, 2])
-def test_values_in_constant_memory_change_with_time(subdomains: int, opencl: Any, sources: list[str]) -> None:
-    checksums = weighted_steps("opencl:0", subdomains_per_rank=subdomains)
-    assert checksums == weighted_steps("cpu")
-    assert any("HC_INVARIANTS(hc_sweep_0_invariants, 64)" in source for source in sources)
-
-
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: " ".join(map(str, way.values())))
+@cases("way", WAYS, default=[WAYS[0], WAYS[-1]], ids=lambda way: " ".join(map(str, way.values())))
 def test_constant_values_are_those_of_the_current_run(way: dict[str, Any], opencl: Any) -> None:
     """They are computed once per run, also where runs pause and the user changes parameters."""
     assert constant_steps(**way) == constant_steps("cpu")

@@ -3,10 +3,10 @@
 The programs are those of the solvers, cases and examples, and bitwise_programs in both precisions. The tests
 record the registers of a thread and its spilled bytes. Only the programs in SPILLED may spill.
 
-`make test` compiles every program that is not in ALIKE for small and large grids, for sm_70, sm_80 and sm_90
-in turn. All architectures compile the same text, so that an architecture that rejects a program also rejects
-its neighbours in the list. All strategies are compiled for two programs, one of which has stages. Version 13
-of NVRTC compiles one program for both of its architectures. These tests take half a minute of one core.
+`make test` compiles the programs in DEFAULT for small and large grids: stencils of several widths,
+reductions, stages, walls, many fields and terms, and single precision, on sm_70, sm_80 and sm_90. All
+strategies are compiled for one program. Version 13 of NVRTC compiles one program for both of its
+architectures.
 
 `make test-full` compiles every program with every strategy: by version 12 for all three architectures, and by
 version 13 for the two that it supports.
@@ -21,7 +21,6 @@ from typing import Any
 
 import pytest
 
-import bitwise_programs
 from halocline.compile import nvrtc
 from halocline.compile.compiler import compile_program
 from halocline.compile.strategy import Strategy, block_splits
@@ -29,34 +28,26 @@ from halocline.errors import CompileError
 from halocline.problems.problem import Problem
 from halocline.run.devices.checked import mark_checked, with_copies
 from halocline.run.tuning import kernels
-from halocline.solvers.schemes import SCHEMES
 from loops import some
-from nvrtc_kernels import ARCHITECTURES, LITERALS, PROGRAMS, STRATEGIES, check, sources, version_13
+from nvrtc_kernels import ARCHITECTURES, LITERALS, STRATEGIES, check, sources, version_13
 
 # -- programs ----------------------------------------------------------------------------------------
 
 
-# Programs that nearly repeat another one. They differ by a wider stencil, by the precision, or by a constant.
-# Others have the kernels of a program along more axes (rj2a, euler_1d, cavity-2d) or with more terms
-# (mhd-benchmark).
-ALIKE = {
-    "example-l_shape",
-    "example-euler_2d",
-    "example-sedov",
-    "case-blast",
-    "case-orszag-tang",
-    "case-cavity",
-}
-ALIKE |= {"case-convection", "case-helical-turbulence"}
-ALIKE |= {f"case-{name}" for name in ("linear-wave", "rj4a", "brio-wu", "rotor", "field-loop", "cp-alfven")}
-ALIKE |= {f"heat-{scheme}-6-{dim}" for scheme in SCHEMES if scheme != "rk3" for dim in (1, 2, 3)}
-ALIKE |= {f"{p.__name__}-float32" for p in bitwise_programs.PROBLEMS} - {
-    "fluxes-float32",
-    "gray_scott-float32",
-}
-
-# the order of architectures does not repeat with the three dimensions
-SHORT = [(name, ARCHITECTURES[12][(n + n // 3) % 3]) for n, name in enumerate(PROGRAMS) if name not in ALIKE]
+# Programs with different kernels; the extended test suite compiles all programs for all architectures.
+DEFAULT = [
+    ("heat-euler-2-3", "sm_90"),
+    ("heat-rk3-6-3", "sm_80"),
+    ("heat-ssprk3-2-1", "sm_70"),
+    ("wave-3", "sm_70"),
+    ("poisson-cg-fused-3", "sm_90"),
+    ("case-mhd-benchmark", "sm_70"),
+    ("case-cavity-2d", "sm_80"),
+    ("gray_scott-float32", "sm_70"),
+    ("fluxes-float64", "sm_90"),
+    ("three_axes-float64", "sm_80"),
+    ("many-fields", "sm_70"),
+]
 
 
 # -- NVRTC -------------------------------------------------------------------------------------------
@@ -68,8 +59,8 @@ def newer(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("HALOCLINE_NVRTC", str(version_13(tmp_path_factory.getbasetemp() / "nvrtc-13")))
 
 
-@pytest.mark.parametrize(("name", "architecture"), SHORT)
-def test_every_program_compiles(name: str, architecture: str, record_property: Any) -> None:
+@pytest.mark.parametrize(("name", "architecture"), DEFAULT)
+def test_programs_compile(name: str, architecture: str, record_property: Any) -> None:
     check(name, ["default", LITERALS], [architecture], record_property)
 
 

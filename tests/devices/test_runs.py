@@ -7,12 +7,7 @@ the time. The default test suite cuts a grid such that the same shapes occur.
 from __future__ import annotations
 
 import contextlib
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +19,7 @@ import equations
 import halocline as hc
 import random_blocks as holes
 import random_programs as programs
-from example_runs import CASES as EXAMPLE_ARGUMENTS
-from example_runs import EXAMPLES
+from actions_on_devices import ALONE, on_both, smoothed
 from halocline.errors import InputError, RunError
 from halocline.native import native
 from halocline.run.domain.domain import Domain
@@ -36,14 +30,10 @@ from halocline.run.memory.contents import checksum
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.mpi import world
 from halocline.study.measuring import overlap
-from hang import HANG
 from runs_on_devices import BOTH, check_equal_bits, random_holes, same_bits
-from started_scripts import start
-
-__all__ = ["start"]  # a fixture
+from suites import cases, examples
 
 pytestmark = pytest.mark.usefixtures("opencl")
-ALONE = "opencl:0"  # on one rank the device runs ahead of the host
 
 # Two subdomains in total; the rank counts take them in turn.
 TWO_SUBDOMAINS: dict[int, list[dict[str, Any]]] = {
@@ -63,8 +53,11 @@ TWO_SUBDOMAINS: dict[int, list[dict[str, Any]]] = {
 QUICK = ("fluxes", "holes", "cg-fused")
 
 
-@pytest.mark.parametrize(
-    "problem", [p for p in bitwise.PROBLEMS if p.__name__ in QUICK], ids=lambda problem: problem.__name__
+@cases(
+    "problem",
+    [problem for problem in bitwise.PROBLEMS if problem.__name__ in QUICK],
+    lambda problem: problem.__name__ == "fluxes",
+    ids=lambda problem: problem.__name__,
 )
 @pytest.mark.ranks(1, 2, long=(1,))
 def test_devices_give_the_bits_of_the_cpu(problem: bitwise.Problem) -> None:
@@ -72,7 +65,12 @@ def test_devices_give_the_bits_of_the_cpu(problem: bitwise.Problem) -> None:
     assert check_equal_bits(problem, "float64", ways) == len(ways)
 
 
-@pytest.mark.parametrize("problem", [bitwise.solve("cg-fused"), bitwise.heat], ids=["cg-fused", "heat"])
+@cases(
+    "problem",
+    [bitwise.solve("cg-fused"), bitwise.heat],
+    lambda problem: problem is not bitwise.heat,
+    ids=["cg-fused", "heat"],
+)
 def test_a_device_that_runs_ahead_of_its_host_gives_the_bits_of_the_cpu(problem: bitwise.Problem) -> None:
     assert check_equal_bits(problem, "float64", [{"device": ALONE}]) == 1
 
@@ -122,30 +120,6 @@ def test_models_of_physics_have_the_bits_of_the_cpu(name: str, dim: int) -> None
     assert PHYSICS[name](dim, device=BOTH) == PHYSICS[name](dim, threads=1)
 
 
-# PoCL compiles the kernels of this program in a few seconds; the extended test suite has the others
-QUICK_EXAMPLES = ("wave_2d",)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name in QUICK_EXAMPLES else pytest.param(name, marks=pytest.mark.long)
-        for name in EXAMPLE_ARGUMENTS
-    ],
-)
-def test_examples_have_the_bits_of_the_cpu(name: str, tmp_path: Path) -> None:
-    command = [sys.executable, str(EXAMPLES / f"{name}.py"), *EXAMPLE_ARGUMENTS[name][0]]
-    environment = os.environ | {"HALOCLINE_OUT": str(tmp_path), "OMP_NUM_THREADS": "1"}
-    printed = []
-    for device in ("cpu", BOTH):
-        chosen = environment | {"HALOCLINE_DEVICE": device}
-        done = subprocess.run(command, capture_output=True, text=True, env=chosen, timeout=HANG)
-        assert done.returncode == 0, done.stdout + done.stderr
-        lines = dict(line.split("  ", 1) for line in done.stdout.splitlines())
-        printed.append(lines["checksum"])
-    assert printed[0] == printed[1]
-
-
 # -- random programs ---------------------------------------------------------------------------------
 
 
@@ -174,13 +148,13 @@ def test_a_kernel_with_barriers_runs() -> None:
     assert results[0] == results[1]
 
 
-@settings(max_examples=2, **programs.ANY_SPEED)
+@settings(max_examples=examples(1, 2), **programs.ANY_SPEED)
 @given(programs.recipes())
 def test_random_programs_have_the_bits_of_the_cpu(recipe: programs.Recipe) -> None:
     same_bits(recipe, (18, 20, 22), [{"device": ALONE}, {"device": BOTH}])
 
 
-@settings(max_examples=2, **programs.ANY_SPEED)
+@settings(max_examples=examples(1, 2), **programs.ANY_SPEED)
 @given(holes.cases())
 def test_random_holes_have_the_bits_of_the_cpu(case: dict[str, Any]) -> None:
     random_holes(case, [{"device": BOTH}])
@@ -189,29 +163,8 @@ def test_random_holes_have_the_bits_of_the_cpu(case: dict[str, Any]) -> None:
 # -- actions of a user -------------------------------------------------------------------------------
 
 
-def on_both(act: Callable[..., Any], *devices: str) -> Any:
-    """Return the result of an action, which must be the same on the CPU and on devices."""
-    expected = act(threads=1)
-    for device in devices or (BOTH,):
-        assert act(device=device) == expected
-    return expected
-
-
 def bits(*numbers: float) -> bytes:
     return np.array(numbers, dtype=np.float64).tobytes()
-
-
-def smooth(u: Any) -> None:
-    u.set(u + 0.1 * (u[1, 0] + u[-1, 0] - 2 * u) * u[0, 1])
-
-
-def smoothed(active: Any = None, **options: Any) -> hc.Simulation:
-    """Return a run of the program that most of the tests below use; it is compiled once."""
-    grid = hc.Grid((18, 21), periodic=(True, False), active=active)
-    u = grid.field("u", boundary=hc.Extrapolate(2))
-    sim = hc.Simulation(grid, hc.program(smooth), dt=0.5, **options)
-    sim[u] = np.random.default_rng(9).uniform(0.5, 1.5, grid.shape)
-    return sim
 
 
 def test_fields_are_read_and_assigned() -> None:
@@ -265,7 +218,7 @@ def test_reductions_and_growing_halos_have_the_bits_of_the_cpu() -> None:
     on_both(act)
 
 
-@pytest.mark.parametrize("storage", ["inline", "patch", pytest.param("auto", marks=pytest.mark.long)])
+@cases("storage", ["inline", "patch", "auto"], default=["patch"])
 def test_stages_and_walls_have_the_bits_of_the_cpu(storage: str) -> None:
     def act(**options: Any) -> Any:
         grid = hc.Grid((15, 19), periodic=(True, False))
@@ -284,45 +237,6 @@ def test_stages_and_walls_have_the_bits_of_the_cpu(storage: str) -> None:
         return sim.checksum("u"), sim.checksum("v")
 
     on_both(act)
-
-
-@pytest.mark.parametrize("time_step", ["exact", pytest.param("delayed", marks=pytest.mark.long)])
-def test_reduced_time_steps_have_the_bits_of_the_cpu(time_step: str) -> None:
-    def act(**options: Any) -> Any:
-        grid = hc.Grid((20, 24), periodic=True)
-        u = grid.field("u")
-        sim = hc.Simulation(
-            grid, lambda u: {u: -u * hc.derivative(u, 0)}, scheme=hc.RK2(), time_step=time_step,
-            dt=lambda u, cfl: cfl * grid.h(0) / hc.max(abs(u)), parameters={"cfl": 0.3}, **options,
-        )  # fmt: skip
-        sim[u] = np.random.default_rng(3).uniform(0.5, 1.5, grid.shape)
-        results = []
-        sim.run(steps=3)
-        results.append(sim.time)
-        sim.parameters["cfl"] = 0.1
-        sim.run(steps=2)
-        sim[u] = np.random.default_rng(4).uniform(0.5, 1.5, grid.shape)
-        sim.run(until=sim.time + 0.02)
-        return [*results, sim.time, sim.steps, sim.checksum(u)]
-
-    on_both(act, ALONE, BOTH)
-
-
-def test_a_condition_stops_a_run() -> None:
-    def act(**options: Any) -> Any:
-        grid = hc.Grid((16,), periodic=True)
-        u = grid.field("u")
-
-        def after(u: Any) -> None:
-            hc.stop(hc.max(u) > 20.0, "too hot")
-
-        sim = hc.Simulation(grid, hc.program(lambda u: u.set(1.5 * u)), after_step=after, **options)
-        sim[u] = np.arange(16.0) / 8
-        outcome = sim.run(steps=100)
-        return outcome.reason, sim.steps, sim.checksum(u)
-
-    reason, steps, _ = on_both(act, ALONE, BOTH)
-    assert (reason, steps) == ("too hot", 6)
 
 
 @pytest.mark.ranks(2)
@@ -344,7 +258,7 @@ def test_kernel_failures_on_one_rank_are_raised_on_all(monkeypatch: pytest.Monke
     assert comm.allgather(comm.rank) == [0, 1]
 
 
-@pytest.mark.parametrize("way", ["alone", "loop", "outer loop"])
+@cases("way", ["alone", "loop", "outer loop"], default=["loop"])
 def test_a_stop_skips_the_rest_of_its_pass(way: str) -> None:
     """A stop in a pass skips the later sweeps and their second buffer; the earlier sweeps take effect."""
 
@@ -510,8 +424,8 @@ def test_an_interrupted_run_can_be_continued(device: str) -> None:
     assert sim.steps == steps + 3
 
 
-@pytest.mark.parametrize("messages", [True, False])
-@pytest.mark.parametrize("device", [ALONE, BOTH])
+@cases("messages", [True, False], default=[True])
+@cases("device", [ALONE, BOTH], default=[ALONE])
 def test_the_time_of_a_loop_includes_its_devices(device: str, messages: bool) -> None:
     """The time of a loop includes the work of the devices, which the host queues much faster."""
     bench = overlap.heat((64, 64, 64), device=device)
@@ -519,40 +433,6 @@ def test_the_time_of_a_loop_includes_its_devices(device: str, messages: bool) ->
     bench.run(messages=messages)  # PoCL compiles in this run; the next run has the same number of steps
     report = bench.prepared.engine.run(messages=messages)
     assert report["loop_seconds"] > 0.9 * report["seconds"]
-
-
-def test_callbacks_read_and_change_fields() -> None:
-    def act(**options: Any) -> Any:
-        sim, records = smoothed(**options), []
-
-        def callback(sim: hc.Simulation) -> None:
-            records.append((sim.time, sim.checksum("u"), sim.evaluate(hc.sum(sim.grid.fields["u"]))))
-            if len(records) == 2:
-                sim["u"] = 0.5 * sim["u"]
-
-        sim.run(until=3.0, every=1.0, callback=callback)
-        assert len(records) == 3
-        return records
-
-    on_both(act, ALONE, BOTH)
-
-
-def test_blocks_become_active_and_inactive() -> None:
-    def act(**options: Any) -> Any:
-        sim = smoothed(active=np.array([[1, 1], [1, 0]], dtype=bool), **options)
-        results = []
-        for mask in ([[0, 1, 1]], [[1, 1], [0, 1], [1, 1]]):
-            sim.run(steps=2)
-            results.append(
-                (sim.checksum("u"), sim["u"].sum(), sim.evaluate(hc.count(sim.grid.fields["u"] > 0)))
-            )
-            sim.activate(np.array(mask, dtype=bool))
-            results.append(sim.checksum("u"))
-            sim["u"] = np.random.default_rng(2).uniform(0.5, 1.5, (18, 21))
-        sim.run(steps=2)
-        return [*results, sim.checksum("u")]
-
-    on_both(act)
 
 
 def test_two_programs_share_one_device() -> None:
@@ -569,35 +449,3 @@ def test_two_programs_share_one_device() -> None:
 
 
 # -- ranks that die or stop --------------------------------------------------------------------------
-
-
-def test_a_killed_rank_is_reported(start: Any) -> None:
-    text = f"""
-DYING = 1
-simulation(device={BOTH!r}).run(steps=FOR_EVER, on_progress=progress_callback(DYING, kill_this_process))
-print('went on')
-"""
-    process = start(text, 2)
-    out, err = process.communicate(timeout=HANG)
-    died = re.fullmatch(r"dies at (\S+)", out.strip())
-    assert died, out + err
-    assert re.findall(r"error: rank (\d+) \(process \d+\) (?:was killed by SIGKILL|died);", err) == ["1"], err
-
-
-def test_a_missing_message_is_reported(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HALOCLINE_TIMEOUT", "1")
-    text = f"""
-import faults
-faults.PAUSE = 20  # rank 0 computes its step with what other processes leave it
-stop = progress_callback(1, stop_until_continued)
-simulation(device={BOTH!r}, overlap=True).run(steps=FOR_EVER, on_progress=stop)
-"""
-    for _ in range(4):  # a rank may also stop during the agreement of all ranks on the next pass
-        process = start(text, 2, through_command=False)
-        out, err = process.communicate(timeout=HANG)
-        assert process.returncode != 0, out + err
-        match = re.search(r"rank 0: waited 1 s in vain for (.*), since rank 1 does not answer", err)
-        assert match, out + err
-        if match[1] != "a reduction over all ranks":
-            break
-    assert re.match(r"message \d+ from rank 1", match[1]), out + err

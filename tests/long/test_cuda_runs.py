@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import bitwise_programs
-from cuda_runs import WAYS, run
+from cuda_runs import WAYS, notices, run
 from loops import some
 
 ALL = [problem.__name__ for problem in bitwise_programs.PROBLEMS]
@@ -40,3 +40,23 @@ def test_shared_memory_is_freed_after_its_release_by_the_other_process():
         assert len(held) == 24
         # an engine has 6 blocks of memory, which may remain for a while; a leak of one per run would reach 24
         assert max(held) <= 12, held
+
+
+def test_four_ranks_on_two_devices_have_the_same_bits():
+    results, _ = run(4, ["no self", "no peer"], ["heat"])
+    assert "colocated" in results["methods"]
+
+
+def test_stages_walls_and_reductions_have_the_same_bits():
+    results, _ = run(2, ["default"], ["fluxes"])
+    assert "colocated" in results["methods"]
+
+
+def test_each_rank_sees_only_its_own_device():
+    """Both ranks name their device cuda:0 (CUDA_VISIBLE_DEVICES); peer access reaches the other one."""
+    results, errors = run(2, ["default"], ["heat"], own_device=True)
+    assert "colocated" in results["methods"]
+    assert errors == ""
+    results, errors = run(2, ["default"], ["heat"], own_device=True, peers=0)
+    assert "colocated" not in results["methods"]
+    assert len(notices(errors, "colocated")) == 1

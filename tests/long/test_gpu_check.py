@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,10 @@ from halocline.run.host.machine import this_machine
 from hang import HANG
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import gpu_python  # noqa: E402
+from gpu_check import Check  # noqa: E402
 
 
 def test_the_check_passes_where_pocl_is_the_device(opencl: list[Any], tmp_path: Path) -> None:
@@ -83,3 +88,31 @@ def test_benchmarks_leave_a_record(name: str, options: list[str], opencl: list[A
         assert row["bytes_per_cell"] == 16
     if name == "gpu_mhd":
         assert row["bytes_per_cell_step"] == 640
+
+
+def check(seconds: float = HANG) -> Check:
+    return Check(Path(sys.executable), "opencl", True, time.monotonic() + seconds)
+
+
+def test_a_hanging_case_is_ended_with_its_child_processes(tmp_path: Path) -> None:
+    survived = tmp_path / "survived"
+    inner = f"import time; time.sleep(60); open({str(survived)!r}, 'w')"
+    script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"
+    (row,) = check().rows("bits", "heat", [sys.executable, "-c", script], 3.5)
+    assert (row.outcome, row.note) == ("failed", "did not end within 4 s")
+    assert not survived.exists()
+
+
+def test_a_new_environment_has_the_packages_of_this_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_python, "PLACE", tmp_path)
+    python = gpu_python.make_environment(None)
+    assert gpu_python.has(python, "numpy")
+    assert not gpu_python.has(python, "no_such_module")
+    monkeypatch.setattr(gpu_python, "NEEDED", {"no_such_module": "no-such-package"})
+    with pytest.raises(gpu_python.Lacking, match=r"cannot be built, without no-such-package; bring packages"):
+        gpu_python.build(python)
+    (tmp_path / "broken-1-py3-none-any.whl").write_text("no wheel")
+    with pytest.raises(gpu_python.Lacking, match=r"the wheels in .* cannot be installed"):
+        gpu_python.make_environment(tmp_path)

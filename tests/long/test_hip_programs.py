@@ -14,3 +14,8 @@ from nvrtc_kernels import LITERALS, PROGRAMS
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_program_compiles_for_amd_gpus(name: str, architecture: str, record_property: Any) -> None:
     check(name, ["default", LITERALS, "planes"], architecture, record_property)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_schemes_with_shocks_compile_for_amd_gpus(architecture: str, record_property: Any) -> None:
+    check("case-blast", ["default"], architecture, record_property)

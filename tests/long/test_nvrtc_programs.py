@@ -3,11 +3,6 @@
 The programs are those of the solvers, cases and examples, and bitwise_programs in both precisions. The tests
 record the registers of a thread and its spilled bytes. Only the programs in SPILLED may spill.
 
-`make test` compiles every program that is not in ALIKE for small and large grids, for sm_70, sm_80 and sm_90
-in turn. All architectures compile the same text, so that an architecture that rejects a program also rejects
-its neighbours in the list. All strategies are compiled for two programs, one of which has stages. Version 13
-of NVRTC compiles one program for both of its architectures. These tests take a minute of one core.
-
 `make test-full` compiles every program with every strategy: by version 12 for all three architectures, and by
 version 13 for the two that it supports.
 """

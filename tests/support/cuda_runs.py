@@ -58,3 +58,7 @@ def run(
     results: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     assert results["tried"] >= len(problems) * len(dtypes)
     return results, process.stderr
+
+
+def notices(errors: str, method: str) -> list[str]:
+    return [line for line in errors.splitlines() if f"transfer method {method} is not used" in line]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,9 @@ from halocline.compile.passes.threads import threads
 from halocline.compile.strategy import SHARED_BYTES, Splits, Strategy, block_splits
 from halocline.compile.targets import device
 from halocline.compile.targets.splits import splits_of
-from halocline.run.engine import prepare
+from halocline.run.devices.devices import compile_for
+from halocline.run.engine import prepare, prepared
+from runs_on_devices import BOTH
 
 MANY = 100
 
@@ -40,3 +43,24 @@ def use_splits(changes: pytest.MonkeyPatch, reads: str, rows: int, cells: int) -
     changes.setattr(device, "splits_of", splits)
     changes.setattr(compiler, "_schedules", {})  # compiled with other splits
     changes.setattr(prepare, "Strategy", lambda *_: Strategy(reads))
+
+
+@pytest.fixture
+def sources(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that receives the source of each program that is compiled for a device."""
+    result: list[str] = []
+
+    def load(place: Any, source: str) -> Any:
+        result.append(source)
+        return compile_for(place, source)
+
+    monkeypatch.setattr(prepared, "compile_for", load)
+    return result
+
+
+WAYS: list[dict[str, Any]] = [
+    {"device": "opencl:0"},
+    {"device": "opencl:0", "patch": 7},
+    {"device": "opencl:0", "subdomains_per_rank": 2},
+    {"device": BOTH},
+]

@@ -71,3 +71,6 @@ def check(spans: list[Span]) -> None:
             continue
         for one, other in zip(group, stages.get((rank, name, "upload"), ()), strict=False):
             assert one.end <= other.begin + TOLERANCE, (one, other)
+
+
+BENCH = "bench exchange --n 12 --repeat 1 --fields 2 --trace t.json --timeline t.png --json r.json"
