@@ -54,3 +54,31 @@ def test_predicted_solves_take_the_published_time(name: str, sizes: tuple[int, .
 def test_the_speedup_of_many_nodes_agrees_with_the_paper() -> None:
     (result,) = quotients("pearson-fig12b", nodes=256)
     assert 1 / 1.3 <= result <= 1.3
+
+
+def test_growth_along_the_cuts_scales_better() -> None:
+    """Type 2 performs better, and with type 1 three axes are best (Xue and Roy, Fig. 10)."""
+    result = {
+        (row["growth"], row["decomposition"]): row["predicted"]
+        for row in _predicted("cavity-fig10", devices=(16,))
+    }
+    assert result[2, "1d-i"] > 1.2 * result[1, "1d-i"]
+    assert result[1, "3d"] == max(result[1, cut] for cut in ("3d", "2d", "1d-k", "1d-i"))
+
+
+def test_a_slower_network_takes_longer() -> None:
+    fast, slow = (papers()[f"umbc-6.{number}"] for number in (1, 3))
+    times = [
+        study.predict(study.select_configurations([1024], [16])[-1:], study.prediction_machine(None))[0][
+            "predicted"
+        ]  # type: ignore[arg-type]
+        for study in (fast, slow)
+    ]
+    assert times[1] > 1.5 * times[0]
+
+
+def test_the_grid_of_an_exchange_grows_with_the_nodes() -> None:
+    one, many = _predicted("pearson-fig12c", nodes=(1, 8), transfer=("+kernel",))
+    assert (one["shape"], many["shape"]) == ([1363] * 3, [2726] * 3)
+    assert "gpu_aware" in one["methods"]
+    assert many["predicted"] > one["predicted"]

@@ -38,3 +38,19 @@ def test_a_study_times_the_parts_of_the_benchmark(tmp_path):
             for halo in ("read", "edges", "uniform")
         ]
         assert exchanged_bytes[0] < exchanged_bytes[1] < exchanged_bytes[2], order
+
+
+def test_parts_of_a_run_report_only_times(tmp_path):
+    run = "run alfven-decay --n 24 --steps 4 --ranks 2 --threads 1 --warm-up 1 --json r.json"
+    nothing = ("time", "time_step", "limiter", "checksum", "checksums", "diagnostics", "series")
+    for only, bound in (("compute", True), ("exchange", False), ("synchronisation", False)):
+        result = halocline(f"{run} --only {only}", tmp_path)
+        assert result.returncode == 0, result.stderr
+        record = json.loads((tmp_path / "r.json").read_text())
+        assert (record["only"], record["halo"], record["steps"], record["warm_up"]) == (only, "read", 4, 1)
+        assert record["ns_per_cell_step"] > 0
+        assert [record[name] for name in nothing] == [None] * len(nothing)
+        assert (record["share_of_bound"] is not None, record["share_of_peak"] is not None) == (bound, bound)
+        assert re.search(rf"^timed +.*{only.removesuffix('e')}\w* alone, ", result.stdout, re.M)
+        assert "checksum" not in result.stdout
+        assert "diagnostics" not in result.stdout

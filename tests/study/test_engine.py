@@ -23,6 +23,7 @@ from halocline.study.registry import papers
 from halocline.study.study import StudyRequest, studies
 from reduced_studies import _check_result, reduced_command
 from step_measurements import runs_of, step
+from suites import cases
 
 RUN_APART = command._run
 
@@ -41,7 +42,12 @@ def _in_this_process(case: Command, words: list[str]) -> dict[str, Any]:
         return json.loads(file.read_text())
 
 
-@pytest.mark.parametrize("name", list(studies()))
+# the measured runs of these five take longest, and other tests measure them too
+@cases(
+    "name",
+    list(studies()),
+    lambda name: name not in ("ablation", "devices", "exchange", "layouts", "vectors"),
+)
 def test_every_study_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Studies run on one rank here; a test of the extended suite runs them on their own numbers of ranks."""
     monkeypatch.chdir(tmp_path)

@@ -20,6 +20,7 @@ from halocline.study import jobs
 from halocline.study.measuring.command import Command
 from halocline.study.study import StudyRequest, studies
 from loops import some
+from suites import examples
 
 HOSTILE = [
     *("a b", "a;touch pwned", "$(touch pwned)", "`touch pwned`", "a\ntouch pwned", "a\r\ntouch pwned"),
@@ -171,7 +172,7 @@ def test_a_requested_binding_replaces_the_default() -> None:
         assert "export" not in script
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(60, 200), deadline=None)
 @example(["kappa=1e-3"], ["kappa=1e+3"])
 @example(["a=-0.3"], ["a=0.3"])
 @example(["a", "b"], ["a-b"])

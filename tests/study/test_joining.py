@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import fields
@@ -28,10 +29,18 @@ from halocline.study.study import studies
 from step_measurements import halocline, run_json, step
 
 
-def test_measurement_files_are_joined(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def strong(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the file of a strong scaling study on one rank and two."""
+    folder = tmp_path_factory.mktemp("strong")
     run_json(
-        "study", "strong", "heat", "--n", "16", "--dim", "2", "--ranks", "1,2", "--steps", "4", cwd=tmp_path
+        "study", "strong", "heat", "--n", "16", "--dim", "2", "--ranks", "1,2", "--steps", "4", cwd=folder
     )
+    return folder / "result.json"
+
+
+def test_measurement_files_are_joined(strong: Path, tmp_path: Path) -> None:
+    shutil.copy(strong, tmp_path)
     first_file = tmp_path / "result.json"
     second = json.loads(first_file.read_text())
     for m in second["measurements"]:
@@ -353,11 +362,8 @@ def test_every_key_of_a_record_is_a_condition_or_a_result() -> None:
     assert {*EXECUTION, *RUN} <= {*CONDITIONS}
 
 
-def test_the_formula_comes_from_the_file(tmp_path: Path) -> None:
-    run_json(
-        "study", "strong", "heat", "--n", "16", "--dim", "2", "--ranks", "1,2", "--steps", "4", cwd=tmp_path
-    )
-    measured, again = joining.join_files([tmp_path / "result.json"])
+def test_the_formula_comes_from_the_file(strong: Path) -> None:
+    measured, again = joining.join_files([strong])
     formula = [row[4] for row in again.tables[0].rows]
     assert all(formula)
     assert build_report(studies()["strong"], measured, None).tables[0].rows[0][4] == ""

@@ -25,6 +25,7 @@ from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.study import joining
 from halocline.study.study import studies
+from suites import cases
 
 
 def test_measurements_of_all_studies_exist() -> None:
@@ -37,7 +38,7 @@ def test_a_file_without_damage_has_a_report(file: Path, draw: bool) -> None:
     report_of(file, draw=draw)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@cases("file", FILES, default=FILES[::3], ids=lambda file: file.stem)
 def test_a_damaged_value_gives_a_report_or_a_message(file: Path, tmp_path: Path) -> None:
     """One of three values, each with another damage and another study, gives a report or a message."""
     whole, path = content(file), tmp_path / "damaged.json"

@@ -8,10 +8,11 @@ import pytest
 
 from halocline.run.engine.prepared import PassTimer
 from halocline.run.tuning.patches import run_in_turn
+from suites import cases
 
 
 @pytest.mark.ranks(2)
-@pytest.mark.parametrize("case", ["heat", "poisson"])
+@cases("case", ["heat", "poisson"], default=["heat"])
 def test_steps_and_their_parts_are_timed(case: str) -> None:
     from functools import partial
 

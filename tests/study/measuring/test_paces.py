@@ -9,7 +9,7 @@ import pytest
 
 from calibrated import measurement
 from halocline.cli.app import run
-from halocline.errors import InputError, RunError
+from halocline.errors import InputError
 from halocline.model import Rates
 from halocline.plan.machine import Machine, Measured, Throughput
 from halocline.study.measuring import host
@@ -32,14 +32,6 @@ def test_cell_times_depend_on_ranks_and_memory(calibrated: Machine) -> None:
         sweeps=[Throughput(ranks=r, memory=1e6, bandwidth=r, per_flop=0, per_sum=0) for r in (1, 4)],
     )  # fmt: skip
     assert [four.pace(r, 1e9).ranks for r in (1, 2, 4, 5)] == [1, 4, 4, 4]
-
-
-def test_ranks_measure_a_case_together_and_separately() -> None:
-    case = {"case": "wave", "n": 64}
-    for alone in (False, True):
-        assert 1e-6 < host.run_task(2, {"do": "case", "case": case, "alone": alone}) < 1e-1
-    with pytest.raises(RunError, match="the measurement on 1 rank failed:"):
-        host.run_task(1, {"do": "case", "case": {"case": "tea"}, "alone": True})
 
 
 def test_the_command_measures_the_time_of_a_cell(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

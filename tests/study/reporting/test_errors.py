@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,15 @@ import pytest
 from halocline.cli.app import run as command
 from halocline.errors import InputError
 from halocline.io.style import styled
-from halocline.problems.files import CASES, case_names
+from halocline.problems.files import case_names
 from halocline.problems.names import Family
 from halocline.problems.problem import Problem
 from halocline.run.ranks.communicator import Communicator
 from halocline.study.reporting.errors import lines, order, orders, plot, tables, verdicts
+from known_cases import known
+from suites import cases
+
+__all__ = ["known"]  # a fixture
 
 
 def measurement(
@@ -77,9 +80,15 @@ def test_a_case_without_families_runs_on_its_own_grid_and_coarser_ones(known: Ca
     assert labels(lines(Problem("decay"), {}))[0] == ("1D", "error", (1, 3))
 
 
-def test_the_families_of_every_case_can_be_run() -> None:
+@cases(
+    "selected, least",
+    [(("cavity-2d", "heat", "poisson", "wave"), 4), (case_names(), 21)],
+    lambda case: case[1] == 4,
+    ids=["some", "all"],
+)
+def test_the_families_of_every_case_can_be_run(selected: Sequence[str], least: int) -> None:
     count = 0
-    for name in case_names():
+    for name in selected:
         names = Problem(name).known
         assert not (names.families and names.error is None and names.extrapolated is None), name
         for family in names.families:
@@ -87,7 +96,7 @@ def test_the_families_of_every_case_can_be_run() -> None:
                 for n in family.sizes:
                     count += 1
                     assert Problem(name, [n], line, dim=family.dim).shape[0] == n
-    assert count > 20
+    assert count >= least
 
 
 # -- evaluation of measurements ------------------------------------------------------------------------
@@ -188,19 +197,6 @@ UNTIL = DECAY.replace("sim.run(steps=steps)", "sim.run(until=0.2)")
 WITHOUT = DECAY.replace("def error", "def no_error")
 
 
-@pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., None]:
-    """Return a function that registers further cases by their texts, in this process."""
-
-    def use(**texts: str) -> None:
-        folder = tmp_path_factory.mktemp("cases")
-        for name, text in texts.items():
-            (folder / f"{name}.py").write_text(text)
-        monkeypatch.setattr("halocline.problems.files.CASES", folder)
-
-    return use
-
-
 def test_a_run_to_the_end_of_its_case_has_an_error(known: Callable[..., None]) -> None:
     known(decay=DECAY, until=UNTIL, without=WITHOUT)
     at_end = Problem("decay").run(threads=1).record
@@ -246,39 +242,3 @@ def test_a_run_prints_its_error(
 
 
 # -- the study -----------------------------------------------------------------------------------------
-
-
-def test_two_waves_can_be_studied(
-    known: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    text, _, rest = (CASES / "linear_wave.py").read_text().partition("families = tuple(")
-    waves = 'families = (hc.Family("Two waves", 1, (16, 32), ({"wave": "sound"}, {"wave": "alfven"})),)\n\n\n'
-    known(linear_wave=text + waves + rest[rest.index("def exact") :])
-    files = "--json c.json --csv c.csv --html c.html --pictures p"
-    assert command(f"study convergence linear-wave --threads 1 --set courant=0.4 {files}".split()) == 0
-    out, err = capsys.readouterr()
-    assert "[4/4] 32 cells, courant=0.4, wave=alfven, ranks 1, threads 1\n      error " in err
-    measured, result = (json.loads(Path("c.json").read_text())[key] for key in ("measurements", "orders"))
-    assert [(m["line"], m["n"], m["settings"]) for m in measured] == [
-        (wave, n, f"courant=0.4 wave={wave}") for wave in ("sound", "alfven") for n in (16, 32)
-    ]
-    assert [line["line"] for line in result] == ["sound", "alfven"]
-    assert all(1.5 < line["order"] < 3.0 for line in result), result
-    assert "\nL1 error, relative to the amplitude\n" in out
-    for m in measured:
-        assert f"{m['error']:.4e}" in out
-    assert f"Two waves, alfven: order {result[1]['order']:.2f} from N = 16 to 32; expected 2" in out
-    with Path("c.csv").open() as lines_of:
-        rows = list(csv.DictReader(lines_of))
-    assert [float(row["error"]) for row in rows] == [m["error"] for m in measured]
-    assert [path.name for path in Path("p").iterdir()] == ["convergence.png"]
-    page = Path("c.html").read_text()
-    assert "Convergence: linear-wave" in page
-    assert page.count("<svg") == 1
-    options = page.partition("<dt>options</dt>")[2].partition("</dd>")[0]
-    assert "decomposition optimal" in options
-    assert "wave=" not in options  # a warning about some lines only

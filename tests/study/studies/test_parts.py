@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
 
-from case_measurements import halocline, parts_of, report_of
+from case_measurements import parts_of, report_of
 from halocline.errors import InputError
 from halocline.problems.problem import Problem
 from halocline.study.studies.parts import PARTS_OF_A_STEP
@@ -51,19 +50,3 @@ def test_the_table_shows_the_parts_of_a_step():
 def test_unsupported_parts_are_rejected(options, words):
     with pytest.raises(InputError, match=re.escape(words)):
         Problem("alfven-decay", [16]).run(**options)
-
-
-def test_parts_of_a_run_report_only_times(tmp_path):
-    run = "run alfven-decay --n 24 --steps 4 --ranks 2 --threads 1 --warm-up 1 --json r.json"
-    nothing = ("time", "time_step", "limiter", "checksum", "checksums", "diagnostics", "series")
-    for only, bound in (("compute", True), ("exchange", False), ("synchronisation", False)):
-        result = halocline(f"{run} --only {only}", tmp_path)
-        assert result.returncode == 0, result.stderr
-        record = json.loads((tmp_path / "r.json").read_text())
-        assert (record["only"], record["halo"], record["steps"], record["warm_up"]) == (only, "read", 4, 1)
-        assert record["ns_per_cell_step"] > 0
-        assert [record[name] for name in nothing] == [None] * len(nothing)
-        assert (record["share_of_bound"] is not None, record["share_of_peak"] is not None) == (bound, bound)
-        assert re.search(rf"^timed +.*{only.removesuffix('e')}\w* alone, ", result.stdout, re.M)
-        assert "checksum" not in result.stdout
-        assert "diagnostics" not in result.stdout
