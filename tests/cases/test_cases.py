@@ -22,6 +22,7 @@ from halocline.physics.mhd.forcing import Forcing
 from halocline.problems.files import CASES
 from halocline.problems.problem import Problem
 from halocline.run.simulation.replay import FailureReplay
+from suites import cases
 
 Array = NDArray[np.float64]
 
@@ -71,7 +72,7 @@ def sound(settings: dict[str, float]) -> complex:
     return complex(roots[np.argmin(roots.imag)])
 
 
-@pytest.mark.parametrize(
+@cases(
     "damped",
     [
         {"nu": 0.02, "zeta": 0.0, "K": 0.0},
@@ -79,6 +80,7 @@ def sound(settings: dict[str, float]) -> complex:
         {"nu": 0.0, "zeta": 0.0, "K": 0.05},
         {"nu": 0.05, "zeta": 0.1, "K": 0.4},
     ],
+    lambda damped: damped["zeta"] > 0,
     ids=["viscosity", "bulk viscosity", "conduction", "all"],
 )
 def test_a_sound_wave_decays_as_linear_theory_predicts(damped: dict[str, float]):
@@ -193,7 +195,7 @@ def alone(name: str) -> str:
     return run(name, n, settings, steps=4, communicator=MPI.COMM_SELF).record.checksum
 
 
-@pytest.mark.parametrize("name", SMALL)
+@cases("name", SMALL, default=["heat", "wave", "alfven-decay", "helical-turbulence"])
 @pytest.mark.ranks(1, 2, 4, long=(1, 4))
 def test_bits_do_not_depend_on_ranks(name: str):
     n, settings = SMALL[name]
@@ -202,24 +204,20 @@ def test_bits_do_not_depend_on_ranks(name: str):
     assert all(value is not None for value in result.diagnostics.values())
 
 
-# cases with the terms of other cases
-OF_OTHER_TERMS = ("orszag-tang-resistive", "sound-wave", "convection", "alfven-decay")
-
-
 # the compilation of kernels takes the time: two devices have other thread blocks than one
-@pytest.mark.parametrize("device", ["opencl:0,1", pytest.param("opencl:0", marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", [
-    pytest.param(name, marks=pytest.mark.long if name in OF_OTHER_TERMS else ())
-    for name in SMALL
-])  # fmt: skip
+@cases(
+    "name, device",
+    itertools.product(SMALL, ("opencl:0,1", "opencl:0")),
+    default=[("alfven-decay", "opencl:0")],
+)
 @pytest.mark.usefixtures("opencl")
 def test_bits_do_not_depend_on_the_device(name: str, device: str):
     n, settings = SMALL[name]
     assert run(name, n, settings, steps=4, device=device).record.checksum == alone(name)
 
 
-@pytest.mark.parametrize(
-    ("name", "n", "settings", "options"),
+@cases(
+    "name, n, settings, options",
     [
         ("heat", [8], {}, {"dim": 1, "order": 2}),
         ("heat", [12], {"kappa": 0.3}, {"dim": 2}),
@@ -228,6 +226,7 @@ def test_bits_do_not_depend_on_the_device(name: str, device: str):
         ("wave", [16, 24], {"courant": 0.99}, {}),
         ("wave", [16], {}, {"dim": 3}),
     ],
+    lambda case: len(case[1]) == 2 or case[2] == {"kappa": 0.3},
 )
 def test_heat_and_sound_waves_reach_their_documented_accuracy(
     name: str, n: list[int], settings: dict[str, float], options: dict[str, int]

@@ -13,10 +13,20 @@ from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.problems.files import case_names
 from halocline.problems.problem import Problem
+from suites import cases
 
 SIZES = (1e-308, 1e308)
 MORE = (1e-160, 1e20, 1e160)
 CELLS = 8
+
+# cases with few kernels, of most solvers and physical models
+DEFAULT = (
+    "cavity-2d",
+    "heat",
+    "linear-wave",
+    "poisson",
+    "wave",
+)
 
 
 def extreme_values(name: str, sizes: Sequence[float]) -> Iterator[tuple[str, float]]:
@@ -31,8 +41,8 @@ def extreme_values(name: str, sizes: Sequence[float]) -> Iterator[tuple[str, flo
                 yield parameter, value
 
 
-@pytest.mark.parametrize("sizes", [SIZES, pytest.param(MORE, marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", case_names())
+@cases("sizes", [SIZES, MORE], default=[SIZES])
+@cases("name", case_names(), default=DEFAULT)
 def test_an_extreme_parameter_is_valid_or_an_input_error(name: str, sizes: Sequence[float]) -> None:
     accepted = rejected = 0
     for parameter, value in extreme_values(name, sizes):

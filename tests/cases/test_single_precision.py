@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import single_precision as single
-from halocline._native import Device
+from suites import cases
 
 SAMPLE = [run for run in single.RUNS if run["case"] in ("poisson", "wave")][::2]
 
@@ -18,14 +18,9 @@ def test_a_case_has_its_checksum_on_all_tiles(run: dict[str, Any]) -> None:
 
 
 @pytest.mark.ranks(2)
-@pytest.mark.parametrize("run", SAMPLE)
+@cases("run", SAMPLE, default=SAMPLE[:1])
 def test_a_case_has_its_checksum_on_ranks(run: dict[str, Any]) -> None:
     assert single.check_ways(run, [{"threads": 1}, {"decomposition": "1d-x", "methods": "mpi", "patch": 4}])
-
-
-def test_a_case_has_its_checksum_on_devices(opencl: list[Device]) -> None:
-    wave = next(run for run in SAMPLE if run["case"] == "wave")
-    assert single.check_ways(wave, [{"device": "opencl:0,1"}]) == 1
 
 
 @pytest.mark.parametrize("run", single.recorded(long=False))

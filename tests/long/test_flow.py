@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 import halocline as hc
-from cavity_runs import CUBIC, PLANAR, richardson, run, steady, steady_diagnostic
+from cavity_runs import CUBIC, GATHERED, PLANAR, SMALL, alone, richardson, run, steady, steady_diagnostic
 from halocline.problems.problem import Problem
 from halocline.run.simulation.checks import Check
 
@@ -135,3 +136,33 @@ def test_the_speed_is_reported_per_core() -> None:
     assert record.ssspnt * record.ns_per_cell_step == pytest.approx(100.0 / 4)
     case = Problem("cavity-2d", (16,), {"Ra": 1e3})
     assert case.run(only="exchange", steps=5, threads=1).record.ssspnt is None
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.usefixtures("opencl")
+def test_devices_are_counted_once() -> None:
+    """A device that two ranks of a node share counts once; equal names on two nodes are two devices."""
+    for options, count in (({"ranks_per_node": 2}, 1), ({"ranks_per_node": 1}, 2)):
+        settings = {"stages": 1, "watch": 5}
+        record = run("cavity-2d", (20, 18), settings, steps=4, device="opencl:0", **options).record
+        assert record.cores_or_devices == count
+
+
+@pytest.mark.usefixtures("opencl")
+def test_the_speed_is_reported_per_device() -> None:
+    settings = {"stages": 1, "watch": 5}
+    record = run("cavity-2d", (20, 18), settings, steps=4, device="opencl:0", subdomains_per_rank=2).record
+    assert record.ssspnt is not None
+    assert record.ns_per_cell_step is not None
+    assert record.ssspnt * record.ns_per_cell_step == pytest.approx(100.0)
+
+
+@pytest.mark.usefixtures("opencl")
+@pytest.mark.parametrize(
+    ("stages", "settings"),
+    [(1, {}), (3, {}), (3, GATHERED)],
+)
+def test_bits_do_not_depend_on_the_device(stages: int, settings: dict[str, Any]) -> None:
+    all_given = {"stages": stages, "watch": 5, **settings}
+    result = run("cavity-2d", SMALL["cavity-2d"], all_given, steps=12, device="opencl:0")
+    assert result.record.checksum == alone("cavity-2d", stages, **settings)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import preloaded
+from halocline.run.ranks.communicator import Communicator
 from halocline.solvers.cg import METHODS
 from halocline.study.reporting.solves import predicted_bytes
 from poisson_runs import check_published, record_of
@@ -76,3 +77,17 @@ def test_table_3_1_at_1024_has_the_same_bits_on_any_layout(method, ranks, result
         record = by_command(1024, tmp_path, method=method, ranks=ranks, max_iterations=SHORT, **options)
         results[method, SHORT].add((record.iterations, record.checksum))
         assert results[method, SHORT] == {(SHORT, record.checksum)}, (ranks, options)
+
+
+@pytest.mark.ranks(2, 4)
+def test_solutions_have_the_same_bits_in_one_and_three_dimensions():
+    for n, dim in ((101, 1), (20, 3)):
+        cuts = ("optimal", "1d", *(["2d", "3d"] if dim == 3 else []))
+        records = [record_of(n, dim, threads=2, decomposition=cut) for cut in cuts]
+        alone = record_of(n, dim, threads=1, communicator=Communicator())
+        for result in records:
+            assert (result.iterations, result.checksum) == (alone.iterations, alone.checksum)
+
+
+def test_table_3_1_is_reproduced_at_1024():
+    check_published(record_of(1024, threads=2))

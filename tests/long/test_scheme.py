@@ -380,3 +380,22 @@ def test_bits_of_a_blast_do_not_depend_on_the_device() -> None:
         run("blast", SMALL["blast"], steps=2, device="opencl:0").record.checksum
         == run("blast", SMALL["blast"], steps=2).record.checksum
     )
+
+
+def test_the_rotor_passes_its_checks() -> None:
+    """The grid is so coarse that the pressure floor acts in some rarefied cells behind the rotor."""
+    result = passed_checks("rotor", (50, 50))
+    assert result["rho converged"].value < 0.2
+
+
+def test_a_loop_that_is_not_advected_fails_its_check() -> None:
+    """A loop at its initial place fails the check of a loop that must have moved."""
+    ready = Problem("field-loop", (100, 50))
+    result = ready.run(steps=1, threads=1)
+    sim, names = result.simulation, result.names
+    for f, value in names.exact(0.0).items():
+        sim[f] = value
+    for time in (0.3, 2.0):
+        sim.start_new_run(time=time)
+        checks = {c.name: c for c in names.check(sim, result.record)}
+        assert not checks["loop advection"].passed, time

@@ -43,3 +43,11 @@ def test_a_case_is_as_accurate_as_single_precision_allows(run: dict[str, Any]) -
 @pytest.mark.parametrize("run", ALL)
 def test_no_kernel_computes_in_double_precision_at_each_point(run: dict[str, Any]) -> None:
     single.check_kernels(run)
+
+
+SAMPLE = [run for run in single.RUNS if run["case"] in ("poisson", "wave")][::2]
+
+
+def test_a_case_has_its_checksum_on_devices(opencl: list[Device]) -> None:
+    wave = next(run for run in SAMPLE if run["case"] == "wave")
+    assert single.check_ways(wave, [{"device": "opencl:0,1"}]) == 1

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
-import os
 
 import numpy as np
 import pytest
 
 import halocline as hc
-import preloaded
 from halocline.solvers.cg import METHODS
 from halocline.solvers.linear import MARGIN, reachable
 from linear_problem import problem, residual_in_numpy
+from suites import cases
 
 
-@pytest.mark.parametrize("method", sorted(METHODS))
+@cases("method", sorted(METHODS), default=["cg-fused"])
 def test_recursive_and_true_residual_agree_above_rounding(method: str, caplog) -> None:
     linear = problem(method, threads=2)
     with caplog.at_level(logging.WARNING, "halocline"):
@@ -52,12 +50,6 @@ def test_below_rounding_only_the_recursive_residual_decreases(method: str, caplo
     assert (again.converged, again.reason) == (True, "converged")
     assert again.true_residual_relative <= MARGIN * tolerance
     assert again.iterations < solution.iterations
-
-
-def test_single_precision_reaches_the_rounding_limit_earlier() -> None:
-    solution = problem(dtype="float32").solve(rtol=1e-9)
-    assert (solution.converged, solution.reason) == (False, "rounding limit")
-    assert solution.residual_relative <= 1e-9 < 1e-8 < solution.true_residual_relative
 
 
 def test_a_start_that_cannot_be_improved_has_converged(caplog) -> None:
@@ -125,7 +117,7 @@ def test_the_true_residual_uses_no_additional_memory_or_pass() -> None:
 
 
 @pytest.mark.ranks(1, 2, 3, long=(1, 2))
-@pytest.mark.parametrize("method", sorted(METHODS))
+@cases("method", sorted(METHODS), default=["cg"])
 def test_the_true_residual_has_the_same_bits_on_any_layout(method: str) -> None:
     from mpi4py import MPI
 
@@ -142,16 +134,3 @@ def test_a_tolerance_that_can_be_reached_has_one_digit() -> None:
     assert [reachable(x) for x in (2.1e-12, 1e-12, 9.5e-13, 0.0123)] == [3e-12, 1e-12, 1e-12, 0.02]
     for x in np.random.default_rng(2).uniform(-15, 0, 100):
         assert 10**x <= reachable(10**x) * (1 + 1e-12) < math.inf
-
-
-def test_the_command_reports_both_residuals(tmp_path) -> None:
-    line = "solve poisson --n 64 --rtol 1e-30 --json r.json"
-    process = preloaded.halocline(*line.split(), cwd=tmp_path, env={**os.environ, "COLUMNS": "120"})
-    assert process.returncode == 0
-    record = json.loads((tmp_path / "r.json").read_text())
-    assert record["residual_relative"] <= 1e-30 < 1e-16 < record["true_residual_relative"]
-    assert (record["converged"], record["reason"]) == (False, "rounding limit")
-    (line,) = (line for line in process.stdout.splitlines() if line.startswith("true residual"))
-    assert line.split()[2] == f"{record['true_residual_relative']:.3g}"
-    assert line.endswith("limited by rounding errors")
-    assert "because of rounding errors. Use rtol=" in process.stderr

@@ -51,3 +51,21 @@ def richardson(values: list[float], sizes: list[int]) -> tuple[float, float]:
     ratio = (sizes[-1] + 1) / (sizes[-2] + 1)
     order = math.log((values[0] - values[1]) / (values[1] - values[2])) / math.log(ratio)
     return order, values[2] + (values[2] - values[1]) / (ratio**2 - 1)
+
+
+SMALL = {"cavity": (12, 12, 11), "cavity-2d": (20, 18)}
+
+
+@functools.cache
+def alone(name: str, stages: int, **settings: Any) -> str:
+    from mpi4py import MPI
+
+    all_settings = {"stages": stages, "watch": 5, **settings}
+    record = (
+        Problem(name, SMALL[name], all_settings).run(steps=12, threads=1, communicator=MPI.COMM_SELF).record
+    )
+    assert record.checksum is not None
+    return record.checksum
+
+
+GATHERED = {"gathered": 0.5}

@@ -20,6 +20,7 @@ from source import ROOT
 
 Run = dict[str, Any]
 RUNS: list[Run] = json.loads((ROOT / "tests" / "data" / "case_runs.json").read_text())["runs"]
+DEFAULT = ("heat", "poisson")
 SHORT = ("alfven-decay", "heat", "poisson", "wave")  # cases with kernels that compile fast
 STEPS = 3
 
@@ -43,11 +44,22 @@ MEANT = {"poisson": OF_COORDINATES, "helical-turbulence": OF_COORDINATES}
 
 
 def recorded(*, long: bool, once: bool = False) -> list[Any]:
-    """Return the recorded runs as parameters; with `long` also long kernels, with `once` one run per case."""
+    """Return the recorded runs as parameters; with `long` also long kernels, with `once` one run per case.
+
+    The default test suite has the first runs of two cases.
+    """
     selected = [run for run in RUNS if long or (run["case"] in SHORT and len(run["n"]) < 3)]
     if once:
         selected = list({run["case"]: run for run in selected}.values())
-    return [pytest.param(run, id=f"{run['case']}-{RUNS.index(run)}") for run in selected]
+    first = {run["case"]: run for run in reversed(selected) if run["case"] in DEFAULT}
+    return [
+        pytest.param(
+            run,
+            id=f"{run['case']}-{RUNS.index(run)}",
+            marks=() if run is first.get(run["case"]) else pytest.mark.long,
+        )
+        for run in selected
+    ]
 
 
 def problem(run: Run, dtype: str = "float32") -> Problem:

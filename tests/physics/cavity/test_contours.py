@@ -17,6 +17,7 @@ from halocline.io.section import Section
 from halocline.io.style import styled
 from halocline.physics.cavity.contours import Contours, Isolines, Planes, Streamlines, _border, _Scale
 from loops import some
+from suites import cases
 
 
 def plane(
@@ -29,9 +30,7 @@ def plane(
 MORE = ((12, 12), (5, 6, 20), (20, 5, 6), (4, 64), (64, 4))
 
 
-@pytest.mark.parametrize(
-    "shape", [(5, 40), (40, 5), (6, 7, 6), *(pytest.param(shape, marks=pytest.mark.long) for shape in MORE)]
-)
+@cases("shape", [(5, 40), (40, 5), (6, 7, 6), *MORE], default=[(40, 5)])
 def test_no_text_of_a_figure_is_clipped(shape: tuple[int, ...], tmp_path: Path) -> None:
     from matplotlib.image import imread
 
@@ -46,18 +45,6 @@ def test_no_text_of_a_figure_is_clipped(shape: tuple[int, ...], tmp_path: Path) 
         # at most 40 % of the rows and columns are empty
         assert inked.any(axis=1).mean() > 0.6, name
         assert inked.any(axis=0).mean() > 0.6, name
-
-
-def test_axes_in_three_dimensions_have_names_and_ends() -> None:
-    with styled():
-        canvas = canvas_of(figure_of(standing((6, 7, 6)), "pressure-contours"), "a title")
-        canvas.draw_without_rendering()
-    ax: Any = canvas.axes[0]
-    assert [ax.get_xlabel(), ax.get_ylabel(), ax.get_zlabel()] == ["x / L", "y / L", "z / L"]
-    ends = [ax.get_xlim(), ax.get_ylim(), ax.get_zlim()]
-    assert np.allclose(ends, [(0.0, 1.0), (0.0, 8.0 / 7.0), (0.0, 1.0)])
-    assert len(canvas.axes) == 2  # with the colour bar
-    assert canvas.axes[1].get_ylabel() == "pressure p"
 
 
 def test_contours_have_lines_a_colour_bar_and_equal_aspect() -> None:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cavity_panels import NAMES, Array, Standing, case_of, figure_of, standing
-from halocline.cli.app import run as command
+from cavity_panels import NAMES, Array, Standing, figure_of, standing
 from halocline.io.figure import Figure, canvas_of, draw
 from halocline.io.style import styled
 from halocline.physics.cavity.contours import Contours, Isolines, Planes, Streamlines
@@ -20,6 +19,7 @@ from halocline.physics.cavity.figures import no_flux, parabola, stream_function
 from halocline.problems.problem import Problem
 from halocline.run.ranks.mpi import world
 from loops import some
+from suites import cases
 
 
 def at_rest(shape: tuple[int, ...]) -> Standing:
@@ -247,7 +247,7 @@ def test_the_pressure_is_drawn_on_planes_in_three_dimensions(shape: tuple[int, .
 # -- drawing -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(6, 6), (4, 5, 6)])
+@cases("shape", [(6, 6), (4, 5, 6)], default=[(6, 6)])
 def test_a_cavity_at_rest_has_figures(shape: tuple[int, ...], tmp_path: Path) -> None:
     done = at_rest(shape)
     for name in NAMES[1:]:
@@ -283,21 +283,3 @@ def test_the_first_of_two_ranks_draws_the_figures() -> None:
                 assert isinstance(panel, Contours)
                 inside = T if len(shape) == 2 else T[:, 2]
                 assert np.array_equal(panel.section.values[1:-1, 1:-1], inside)
-
-
-@pytest.mark.parametrize(("n", "steps"), [("15", 4), pytest.param("6,5,4", 4, marks=pytest.mark.long)])
-def test_the_command_draws_the_figures(
-    n: str, steps: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from matplotlib.image import imread
-
-    options = ["--n", n, "--steps", f"{steps}", "--threads", "1", "--set", "stages=1"]
-    assert command(["run", case_of(len(n.split(","))), *options, "--pictures", f"{tmp_path}"]) == 0
-    errors = capsys.readouterr().err
-    for figure_name in some(NAMES):
-        path = tmp_path / f"{figure_name}.png"
-        assert f"{path}" in errors
-        image = imread(path)
-        assert min(image.shape[:2]) > 300
-        assert len(np.unique(image[::4, ::4].reshape(-1, image.shape[2]), axis=0)) > 20
-    assert (tmp_path / "T.png").exists()

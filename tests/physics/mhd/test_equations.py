@@ -18,11 +18,9 @@ from halocline.lang.grid import AXES
 from halocline.lang.program import Program
 from halocline.physics.mhd import MHD, Physics
 from halocline.physics.mhd.diagnostics import diagnostics
-from halocline.problems.problem import Problem
 from halocline.run.measurements.ulps import greatest_ulps
 from loops import some
 from mhd_programs import (
-    OPTION_WAYS,
     OPTIONS,
     PARAMETERS,
     Array,
@@ -32,8 +30,8 @@ from mhd_programs import (
     random_state,
     reference_parameters,
     used_parameters,
-    with_options,
 )
+from suites import cases
 
 
 def smooth_state(mhd: MHD, seed: int) -> dict[str, Array]:
@@ -65,6 +63,7 @@ CASES = {
 }  # fmt: skip
 
 LONG = {
+    "all options", "all options on three axes", "with options", "with a shock", "fourth order",
     "second order on three axes", "fourth order on three axes", "eighth order on three axes",
     "eighth order", "second order with options",
     "fourth order with options", "sixth order with options", "eighth order with options",
@@ -194,7 +193,7 @@ BETWEEN_WALLS = Physics(conductivity="power", upwind=True, hyperdiffusion=True)
     ("physics", "order", "make"),
     [
         (BETWEEN_WALLS, 6, "random"),
-        (Physics(magnetic=False, shock=True), 6, "random"),
+        pytest.param(Physics(magnetic=False, shock=True), 6, "random", marks=pytest.mark.long),
         pytest.param(BETWEEN_WALLS, 2, "smooth", marks=pytest.mark.long),
         pytest.param(replace(BETWEEN_WALLS, shock=True), 6, "smooth", marks=pytest.mark.long),
         pytest.param(replace(BETWEEN_WALLS, shock=True), 8, "random", marks=pytest.mark.long),
@@ -271,9 +270,10 @@ SEEN = {  # the name in the reference, by diagnostic
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("physics", "shape"),
+@cases(
+    "physics, shape",
     [(Physics(), (12, 10, 14)), (Physics(), (14, 12)), (Physics(entropy=False, magnetic=False), (20,))],
+    lambda case: len(case[1]) < 3,
     ids=["3d", "2d", "isothermal"],
 )
 def test_diagnostics_agree_with_numpy(physics: Physics, shape: tuple[int, ...]):
@@ -327,7 +327,7 @@ def planes_of_mixed(name: str) -> set[frozenset[int]]:
     return {frozenset((component, other)) for other in range(3) if other != component}
 
 
-@pytest.mark.parametrize("order", [2, 4, 6, 8])
+@pytest.mark.parametrize("order", [6, *(pytest.param(n, marks=pytest.mark.long) for n in (2, 4, 8))])
 @pytest.mark.parametrize(
     "physics",
     [
@@ -396,33 +396,3 @@ def test_mhd_has_the_same_bits_on_any_layout():
     assert len(set(expected.values())) == 8
     for way, result in zip(ways, actual, strict=True):
         assert result == expected, way
-
-
-@pytest.mark.ranks(2)
-def test_all_terms_have_the_same_bits():
-    from mpi4py import MPI
-
-    # all ranks first, one of which compiles the cases that the others would compile
-    actual = [with_options((16, 15), order=2, **way) for way in OPTION_WAYS[:2]]
-    expected = with_options((16, 15), order=2, communicator=MPI.COMM_SELF, threads=1)
-    assert len(set(expected.values())) == 8
-    assert actual == [expected] * 2
-
-
-def test_memory_is_three_values_per_point_and_field():
-    """Memory holds a field, its register, and the output of a stage (24 arrays).
-
-    No page is accessed beyond the rows and their alignment.
-    """
-    sim = Problem("mhd-benchmark", (48, 48, 48)).run(steps=1).simulation
-    with_halos = 54**3 * 8
-    assert 24 * 48**3 * 8 < sim.store.memory_bytes <= 1.1 * 24 * with_halos
-    assert len(sim.store.storages) == 24
-
-
-@pytest.mark.parametrize("options", [
-    {"device": "opencl:0"},
-    pytest.param({"device": "opencl", "methods": "self,mpi"}, marks=pytest.mark.long),
-], ids=["one", "two"])  # fmt: skip
-def test_mhd_has_the_same_bits_on_devices(options: dict[str, str], opencl: list[Any]):
-    assert benchmark(**options) == benchmark(threads=1)

@@ -19,6 +19,7 @@ from halocline.physics.mhd import MHD, Physics, parameters
 from halocline.physics.mhd.timestep import LIMITS, Courant, first_symbol, second_symbol
 from halocline.problems.problem import Problem
 from halocline.solvers.schemes import SCHEMES, stable_until
+from suites import cases
 
 Array = NDArray[np.float64]
 
@@ -280,8 +281,10 @@ def test_alfven_waves_that_are_faster_than_sound_are_stable():
     assert {row["limiter"] for row in record.series[1:-1]} == {"fast magnetosonic waves"}
 
 
-@pytest.mark.parametrize(
-    "settings", [{"nu3": 1e-4, "D3": 1e-4}, {"nu_shock": 5.0}, {"nu_shock": 50.0, "nu": 0.05}]
+@cases(
+    "settings",
+    [{"nu3": 1e-4, "D3": 1e-4}, {"nu_shock": 5.0}, {"nu_shock": 50.0, "nu": 0.05}],
+    default=[{"nu3": 1e-4, "D3": 1e-4}],
 )
 def test_hyperdiffusion_and_shock_viscosity_are_stable(settings: dict[str, float]):
     grid = hc.Grid((32,), extent=2 * np.pi, periodic=True)
@@ -308,7 +311,7 @@ MODES = {
 }
 
 
-@pytest.mark.parametrize(("scheme", "order", "steps"), [("rk3", 6, 400), ("rk4", 2, 150)])
+@cases("scheme, order, steps", [("rk3", 6, 400), ("rk4", 2, 150)], default=[("rk4", 2, 150)])
 def test_steps_are_stable_below_the_limit_and_not_above(scheme: str, order: int, steps: int):
     grid = hc.Grid((16,), extent=2 * np.pi, periodic=True)
     mhd = MHD(grid, Physics(entropy=False, imposed=True))
@@ -378,7 +381,7 @@ def test_a_step_that_collapses_ends_the_run_with_the_limit():
     assert sim.run(steps=1).reason == "the rate of advection is not finite"
 
 
-@pytest.mark.parametrize("lost", [False, True])
+@cases("lost", [False, True], default=[True])
 def test_fast_heat_conduction_limits_the_step(lost: bool):
     """Fast cooling to one temperature, or equivalent heating by the user, limits the step."""
     grid = hc.Grid((8,), extent=8.0, periodic=True)

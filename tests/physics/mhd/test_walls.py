@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import halocline as hc
 from halocline.physics.mhd import MHD
 from loops import some
+from suites import cases
 
 Array = NDArray[np.float64]
 # arguments: lines along the first axis, the side, and the layer, counted outward
@@ -85,7 +86,7 @@ def reach(r: int) -> list[tuple[int, int, int]]:
     return [step for step in itertools.product((-r, 0, r), repeat=3) if any(step)]
 
 
-@pytest.mark.parametrize("order", [2, 6, *(pytest.param(o, marks=pytest.mark.long) for o in (4, 8))])
+@cases("order", [2, 4, 6, 8], default=[6])
 @pytest.mark.ranks(1, 2, long=(1,))
 def test_derivatives_beyond_walls_agree_with_numpy(order: int):
     r = order // 2

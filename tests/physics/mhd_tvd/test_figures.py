@@ -3,88 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-import halocline as hc
-from halocline.io.figure import Figure, Lines, Map
-from halocline.physics.mhd_tvd import MHDSimulation, conserved, tubes
-from halocline.physics.mhd_tvd.checks import primitives, restricted
+from halocline.io.figure import Lines, Map
+from halocline.physics.mhd_tvd import tubes
+from halocline.physics.mhd_tvd.checks import primitives
 from halocline.physics.mhd_tvd.converged import DATA
-from halocline.problems.problem import Problem
 from halocline.run.ranks.mpi import world
-
-Array = NDArray[np.float64]
-
-
-class Standing(NamedTuple):
-    """Stand-in for a finished run of a case.
-
-    Attributes
-    ----------
-    problem : Problem
-    simulation : Simulation
-        Simulation without a step, with the attributes that the figures of a case read.
-    """
-
-    problem: Problem
-    simulation: Any
-
-    def call(self, function: str, *arguments: Any) -> Any:
-        """Call a function of the file."""
-        return self.problem.script.top[function](*arguments)
-
-
-def standing(
-    name: str,
-    n: tuple[int, ...],
-    time: float,
-    settings: Mapping[str, Any] | None = None,
-    *,
-    start: bool = False,
-) -> Standing:
-    """Return a case as after a run to a time, with its initial fields or other values in each cell."""
-    problem = Problem(name, n, settings, dim=len(n))
-    grid, values = problem.grid, problem.values
-    fields = problem.fields
-    zero_fields = {f: 0.0 * f for f in fields}
-    read = {"quantities": problem.known.pictures(), "numbers": values, "set_state": MHDSimulation.set_state}
-    read["mhd"] = problem.script.top["gas"]
-    kind = type("Still", (hc.Simulation,), read)
-    gamma = {"gamma": values["gamma"]}
-    sim = kind(grid, lambda: zero_fields, parameters=gamma, scheme=hc.Euler(), dt=1.0, threads=1)
-    random = np.random.default_rng(1)
-    if start and problem.known.exact is not None:
-        for f, value in problem.known.exact(0.0).items():
-            sim[f] = value
-    elif start:
-        state = problem.script.top["tube"].state(problem.script.top["gas"])
-        for f, value in conserved(
-            problem.script.top["gas"], *(state[x] for x in ("rho", "v", "p", "b"))
-        ).items():
-            sim[f] = value
-    else:
-        for f in fields:
-            sim[f] = (20.0 if f.name == "E" else 1.0) + random.random(f.points)  # keeps the pressure positive
-    sim.start_new_run(time=time)
-    return Standing(problem, sim)
-
-
-def state_of(done: Standing) -> dict[str, Array]:
-    result = primitives(done.simulation, done.problem.values["gamma"])
-    assert result is not None
-    return result
-
-
-def figure_of(done: Standing, name: str, figure: str) -> Figure:
-    result = done.problem.known.figures[figure](done.simulation)
-    assert result is not None
-    return result
-
+from standing_problems import figure_of, standing, state_of
+from suites import cases
 
 # -- the figures of cases ------------------------------------------------------------------------------------
 
@@ -154,47 +83,6 @@ def test_profiles_of_an_oblique_tube_are_drawn() -> None:
     assert rho.span == tubes.LOOKED_AT
 
 
-def test_the_normal_field_is_drawn_in_three_dimensions() -> None:
-    done = standing("rj2a", (12, 12, 12), time=0.2, start=True)
-    panels = figure_of(done, "rj2a", "profiles").panels
-    across = panels[6]
-    assert isinstance(across, Lines)
-    assert across.title == "$B_1$"
-    assert [panel.title for panel in panels[7:]] == ["$B_2$", "$B_3$"]
-    for curve in across.curves:
-        assert np.allclose(curve.y, 2 / math.sqrt(4 * math.pi))
-
-
-def test_maps_and_cuts_of_the_vortex_are_drawn() -> None:
-    """Each row of half the cells of the converged solution is between two rows of that solution."""
-    n = 96
-    done = standing("orszag-tang", (n, n), time=0.5)
-    result = figure_of(done, "orszag-tang", "maps")
-    state = state_of(done)
-    kinetic = 0.5 * sum(state[f"v_{a}"] ** 2 for a in "xyz")
-    magnetic = 0.5 * sum(state[f"B_{a}"] ** 2 for a in "xyz")
-    titles = ["density", "gas pressure", "specific kinetic energy", "magnetic pressure"]
-    for panel, title, values in zip(
-        result.panels, titles, (state["rho"], state["p"], kinetic, magnetic), strict=False
-    ):
-        assert isinstance(panel, Map)
-        assert panel.title == title
-        assert np.allclose(panel.section.values, values, rtol=1e-13)
-    with np.load(DATA / "orszag-tang.npz") as converged_file:
-        converged = restricted(converged_file["p"].astype(np.float64), (2 * n, n))
-    # the rows next to y = -0.0723 and -0.1875; the latter is a face, so that the cell below is used
-    for panel, row, at in zip(result.panels[4:], (41, 29), ("-0.06771", "-0.1927"), strict=True):
-        assert isinstance(panel, Lines)
-        run, line = panel.curves
-        assert panel.title == f"gas pressure at $y = {at}$"
-        assert np.allclose(run.y, state["p"][:, row], rtol=1e-13)
-        assert np.allclose(line.y, converged[:, row], rtol=1e-12)
-        assert np.allclose(line.x[::2] / 2 + line.x[1::2] / 2, run.x)
-    done.simulation.start_new_run(time=0.4)
-    early = figure_of(done, "orszag-tang", "maps")
-    assert [len(panel.curves) for panel in early.panels if isinstance(panel, Lines)] == [1, 1]
-
-
 def test_a_converged_row_on_the_same_grid_is_unchanged() -> None:
     done = standing("orszag-tang", (192, 192), time=0.5)
     with np.load(DATA / "orszag-tang.npz") as converged_file:
@@ -239,19 +127,7 @@ def test_the_figure_of_a_loop_includes_the_initial_state() -> None:
     assert after.title == "$B^2$ at t = 2"
 
 
-def test_a_three_dimensional_blast_is_drawn_in_its_middle_plane() -> None:
-    done = standing("blast", (8, 12, 8), time=0.02)
-    result = figure_of(done, "blast", "maps")
-    state, titles = state_of(done), ("density", "specific kinetic energy", "magnetic energy")
-    squares = [0.5 * sum(state[f"{v}_{a}"] ** 2 for a in "xyz") for v in "vB"]
-    for panel, title, values in zip(result.panels, titles, (state["rho"], *squares), strict=True):
-        assert isinstance(panel, Map)
-        assert panel.title == title
-        assert panel.section.at == (("z", -0.0625),)
-        assert np.allclose(panel.section.values, values[:, :, 3], rtol=1e-13)
-
-
-@pytest.mark.parametrize("n", [(32,), (24, 12), (12, 8), pytest.param((12, 6, 6), marks=pytest.mark.long)])
+@cases("n", [(32,), (24, 12), (12, 8), (12, 6, 6)], default=[(24, 12)])
 def test_a_polarised_wave_is_drawn_along_its_direction(n: tuple[int, ...]) -> None:
     """At the start the field of all cells is on the exact curve, except for means over faces."""
     done = standing("cp-alfven", n, time=0.0, start=True)

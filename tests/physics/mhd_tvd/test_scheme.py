@@ -21,6 +21,7 @@ from halocline.physics.mhd_tvd.tubes import NARROWEST, plateaux, reference
 from halocline.problems.problem import Problem
 from loops import some
 from shock_runs import SMALL, checksum_of_run, passed_checks, passed_checks_until, run, wave_error
+from suites import cases
 
 CARRIED = ("entropy", "shear_y", "shear_z", "entropy_hydro")
 WAVES = ("fast", "alfven", "slow", "sound", *CARRIED)
@@ -29,7 +30,11 @@ WAVES = ("fast", "alfven", "slow", "sound", *CARRIED)
 # -- waves -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wave", ["fast", "alfven", "slow", "entropy", "sound", "shear_y", "entropy_hydro"])
+@cases(
+    "wave",
+    ["fast", "alfven", "slow", "entropy", "sound", "shear_y", "entropy_hydro"],
+    default=["fast", "sound"],
+)
 def test_waves_converge_at_second_order(wave: str) -> None:
     coarse, fine = (wave_error((n,), {"wave": wave}) for n in (128, 256))
     assert 1.8 < math.log2(coarse / fine) < 2.3  # limiters begin to preserve extrema at this size
@@ -52,7 +57,7 @@ def test_a_polarised_wave_moves_with_the_gas(v: float) -> None:
     assert result["error"].value < 0.1
 
 
-@pytest.mark.parametrize("wave", ["fast", "alfven", "slow"])
+@cases("wave", ["fast", "alfven", "slow"], default=["fast"])
 def test_waves_in_both_directions_are_mirror_images(wave: str) -> None:
     """Data mirrored bit by bit give mirrored waves: velocity and field along the axis change sign."""
     ready = Problem("linear-wave", (64,), {"wave": wave})
@@ -74,7 +79,7 @@ def test_waves_in_both_directions_are_mirror_images(wave: str) -> None:
         assert np.array_equal(sim.gather(f), sign * mirrored), f.name
 
 
-@pytest.mark.parametrize("wave", ["fast", "alfven", "slow", "sound"])
+@cases("wave", ["fast", "alfven", "slow", "sound"], default=["alfven"])
 def test_waves_in_both_directions_have_the_same_error(wave: str) -> None:
     # the default direction is 1
     left, right = (wave_error((128,), {"wave": wave} | options) for options in ({"direction": -1}, {}))
@@ -95,7 +100,7 @@ def test_waves_have_the_exact_position_at_any_time(wave: str, direction: int) ->
     assert result["error"].passed, result["error"]
 
 
-@pytest.mark.parametrize("periods", [2, 5])
+@cases("periods", [2, 5], default=[2])
 @pytest.mark.parametrize("wave", ["slow", "sound", *(
     pytest.param(w, marks=pytest.mark.long) for w in WAVES if w not in ("slow", "sound")
 )])  # fmt: skip
@@ -123,7 +128,11 @@ def test_a_polarised_wave_has_the_exact_position_at_any_time(v: float) -> None:
 # -- shocks ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "n", "count"), [("rj2a", 512, 5), ("rj4a", 512, 4), ("brio-wu", 400, 4)])
+@cases(
+    "name, n, count",
+    [("rj2a", 512, 5), ("rj4a", 512, 4), ("brio-wu", 400, 4)],
+    lambda case: case[0] != "rj4a",
+)
 def test_tubes_reach_the_converged_profiles(name: str, n: int, count: int) -> None:
     """The profiles agree with the converged ones; plateaux with an initial state do not count."""
     result = passed_checks(name, (n,))
@@ -167,25 +176,6 @@ def test_mismatched_grids_are_rejected() -> None:
     assert incompatible_grids((64, 64), (200, 200)).startswith("64 x 64 cells and the 200 x 200 cells of the")
     assert not incompatible_grids((50, 50), (200, 200))
     assert not incompatible_grids((400, 400), (200, 200))
-
-
-def test_the_rotor_passes_its_checks() -> None:
-    """The grid is so coarse that the pressure floor acts in some rarefied cells behind the rotor."""
-    result = passed_checks("rotor", (50, 50))
-    assert result["rho converged"].value < 0.2
-
-
-def test_a_loop_that_is_not_advected_fails_its_check() -> None:
-    """A loop at its initial place fails the check of a loop that must have moved."""
-    ready = Problem("field-loop", (100, 50))
-    result = ready.run(steps=1, threads=1)
-    sim, names = result.simulation, result.names
-    for f, value in names.exact(0.0).items():
-        sim[f] = value
-    for time in (0.3, 2.0):
-        sim.start_new_run(time=time)
-        checks = {c.name: c for c in names.check(sim, result.record)}
-        assert not checks["loop advection"].passed, time
 
 
 @pytest.mark.parametrize(
@@ -242,9 +232,9 @@ def test_floors_act_and_are_counted() -> None:
 
 
 @pytest.mark.parametrize("name", [
-    pytest.param("rj2a", marks=pytest.mark.ranks(2, 4, long=(4,))),
+    pytest.param("rj2a", marks=pytest.mark.ranks(2, 4, long=(2, 4))),
     pytest.param("orszag-tang", marks=pytest.mark.ranks(2, 4, long=(2,))),
-    pytest.param("field-loop", marks=pytest.mark.ranks(2, 4, long=(4,))),
+    pytest.param("field-loop", marks=pytest.mark.ranks(2, 4, long=(2, 4))),
     pytest.param("blast", marks=pytest.mark.ranks(2, 4, long=(2, 4))),
 ])  # fmt: skip
 def test_bits_do_not_depend_on_ranks(name: str) -> None:
@@ -269,7 +259,8 @@ def by_itself(name: str) -> str:
 
 @pytest.mark.ranks(2)
 @pytest.mark.parametrize("options", [
-    {"methods": "rma", "decomposition": "1d-y"}, {"methods": "mpi", "threads": 2, "schedule": "dynamic"},
+    {"methods": "rma", "decomposition": "1d-y"},
+    pytest.param({"methods": "mpi", "threads": 2, "schedule": "dynamic"}, marks=pytest.mark.long),
     pytest.param({"methods": "colocated"}, marks=pytest.mark.long),
     pytest.param({"halo": "uniform"}, marks=pytest.mark.long),
     pytest.param({"overlap": False}, marks=pytest.mark.long),
@@ -279,9 +270,10 @@ def test_bits_do_not_depend_on_transfer_methods(options: dict[str, Any]) -> None
     assert result.record.checksum == by_itself("orszag-tang")
 
 
-@pytest.mark.parametrize(
+@cases(
     "options",
     [{"threads": 2, "schedule": "static"}, {"patch": (7, 5)}, {"patch": 64}, {"subdomains_per_rank": 2}],
+    default=[{"threads": 2, "schedule": "static"}, {"patch": (7, 5)}],
     ids=str,
 )
 def test_bits_of_a_vortex_do_not_depend_on_the_layout(options: dict[str, Any]) -> None:
@@ -300,11 +292,11 @@ def test_bits_do_not_depend_on_the_device(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "n", "settings", "wide"), [
     ("brio-wu", (64,), {}, 3),
-    ("brio-wu", (64,), {"flux": "hlld"}, 3),
+    pytest.param("brio-wu", (64,), {"flux": "hlld"}, 3, marks=pytest.mark.long),
     ("orszag-tang", (20, 20), {}, 5),
-    ("orszag-tang", (20, 20), {"flux": "roe"}, 5),
-    ("blast", (16, 16, 16), {}, 5),
-    ("blast", (16, 16, 16), {"flux": "hlld"}, 5),
+    pytest.param("orszag-tang", (20, 20), {"flux": "roe"}, 5, marks=pytest.mark.long),
+    pytest.param("blast", (16, 16, 16), {}, 5, marks=pytest.mark.long),
+    pytest.param("blast", (16, 16, 16), {"flux": "hlld"}, 5, marks=pytest.mark.long),
 ])  # fmt: skip
 def test_a_step_exchanges_once_five_cells_wide(
     name: str, n: tuple[int, ...], settings: dict[str, Any], wide: int

@@ -12,6 +12,7 @@ import halocline as hc
 from halocline.errors import InputError
 from halocline.physics.mhd_tvd import IdealMHD, MHDSimulation, Source, curl
 from halocline.problems.problem import Problem
+from suites import cases
 
 
 def gas(**options: Any) -> IdealMHD:
@@ -135,7 +136,7 @@ def test_the_threshold_of_the_warning_can_be_set(
     assert bool(caplog.records) == warns
 
 
-@pytest.mark.parametrize("axes", [1, 2, pytest.param(3, marks=pytest.mark.long)])
+@cases("axes", [1, 2, 3], default=[2])
 def test_quantities_agree_with_their_definition(axes: int) -> None:
     """The quantities agree with NumPy, which is independent of expressions."""
     h = (0.25, 0.2, 0.125)
@@ -191,7 +192,7 @@ def test_a_source_reads_a_parameter_of_its_own() -> None:
     assert np.allclose(sim[mhd.m[0]], 0.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("by", ["potential", "sampling"])
+@cases("by", ["potential", "sampling"], default=["sampling"])
 def test_a_field_with_divergence_gives_a_warning(by: str, caplog: pytest.LogCaptureFixture) -> None:
     grid = hc.Grid((16, 16), extent=2 * np.pi, periodic=True)
     mhd = IdealMHD(grid)
