@@ -86,24 +86,3 @@ def test_a_row_whose_chunk_cannot_be_written_is_not_published(
     with pytest.raises(RunError, match="No space left"):
         sim.run(steps=200, every=hc.steps(1), callback=wait, output=output)
     assert open_content(tmp_path / "a.zarr")["step"].values.tolist() == [1, 20, 40]
-
-
-def test_rows_appear_while_the_engine_computes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run without any other reason to pause publishes the rows of its steps several times."""
-    monkeypatch.setattr(course, "PUBLISH", 0.01)
-    sim, commits = diffusion(), list[int]()
-    T = sim.grid.fields["T"]
-    commit = series.Series.commit
-
-    def counted(self: series.Series, first: int, rows: Any) -> None:
-        commit(self, first, rows)
-        commits.append(first + len(rows))
-
-    monkeypatch.setattr(series.Series, "commit", counted)
-    monkeypatch.setattr("halocline.run.simulation.course.MOST_ROWS", 10**9)
-    monkeypatch.setattr("halocline.run.output.output_store.BUFFER_BYTES", 10**12)
-    monkeypatch.setattr("halocline.run.fields.session.FIRST_CHECK", 10**9)
-    sim.run(steps=1_000_000, output=hc.Output(tmp_path / "a.zarr", {"most": hc.max(T)}, every=hc.steps(100)))
-    assert len(commits) > 2
-    assert commits == sorted(commits)
-    assert commits[-1] == 10_001

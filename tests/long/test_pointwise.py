@@ -5,7 +5,12 @@ Fixed expressions cover every operation. Random ones nest all operations in each
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,3 +37,22 @@ def test_many_random_expressions_have_the_bits_of_compiled_ones(
     described: list[Any], compiled: Callable[[bool], None]
 ) -> None:
     check_random_expressions(described, compiled)
+
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+
+def test_the_first_program_of_the_readme_compiles_one_library(tmp_path: Path) -> None:
+    """A constant start needs no second library."""
+    program = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[0]
+    before, start, after = re.split(r"(^sim\[T\] = .*\n)", program, flags=re.MULTILINE)
+    environment = os.environ | {"HALOCLINE_CACHE": str(tmp_path / "cache")}
+    for setting, expected in ((start, 0.59975), ("sim[T] = 1.0\n", 1.0)):
+        done = subprocess.run(
+            [sys.executable, "-c", before + setting + after], env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        checksum, largest = done.stdout.split()
+        assert len(checksum) == 32
+        assert float(largest) == pytest.approx(expected, abs=1e-5)
+        assert len(list((tmp_path / "cache").glob("*.so"))) == 1

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import halocline as hc
-from halocline.cli.app import run
 from halocline.explanation.explain import explain_program
 from halocline.plan.communication import COMMUNICATIONS
 from halocline.problems.problem import Problem
 from halocline.run.domain.execution import Execution
 from halocline.run.ranks.mpi import world
+from suites import cases
 
 SHAPE = (16, 12, 20)
 CUTS = {
@@ -72,9 +72,7 @@ def expected(parts: tuple[int, ...], uniform: bool, packing: str) -> tuple[int, 
     return messages, total, unpacked
 
 
-@pytest.mark.parametrize(
-    "cut", [pytest.param(cut, marks=pytest.mark.long if cut in ("1d-y", "2d") else ()) for cut in CUTS]
-)
+@cases("cut", CUTS, default=["3d"])
 def test_each_communication_sends_the_expected_messages(cut: str) -> None:
     kinds = {
         "baseline": (True, "none"),
@@ -140,17 +138,6 @@ def test_bits_do_not_depend_on_the_communication() -> None:
 
 
 @pytest.mark.ranks(2)
-def test_unpacked_cells_are_not_overwritten_while_sent() -> None:
-    """Long messages of stages in place are not overwritten, although MPI reads them only on request."""
-    from mpi4py import MPI
-
-    case = Problem("cavity-2d", (8, 20_000), {"stages": 3, "watch": 5})
-    options = {"communication": "baseline", "decomposition": "1d-x", "threads": 2, "patch": (4, 500)}
-    checksum = case.run(steps=4, **options).record.checksum
-    assert checksum == case.run(steps=4, threads=1, communicator=MPI.COMM_SELF).record.checksum
-
-
-@pytest.mark.ranks(2)
 def test_unpacked_messages_follow_swapped_buffers() -> None:
     """Fields may swap their buffers at every, every second and every third step."""
     from mpi4py import MPI
@@ -202,27 +189,3 @@ def test_a_rank_packs_the_selected_messages(shared_tmp_path: Path) -> None:
         if world().rank == 0:
             events = {event.get("cat") for event in json.loads(trace.read_text())["traceEvents"]}
             assert ("pack" in events, "unpack" in events) == (packs, packs), (name, cut, events)
-
-
-@pytest.mark.usefixtures("opencl")
-@pytest.mark.ranks(2)
-def test_devices_copy_rows_without_packing() -> None:
-    from mpi4py import MPI
-
-    case = Problem("cavity-2d", (20, 18), {"stages": 1, "watch": 5})
-    alone = case.run(steps=4, threads=1, communicator=MPI.COMM_SELF, device="cpu").record.checksum
-    for name, cut in (("baseline", "1d-y"), ("baseline", "1d-x"), ("v1", "1d-x"), ("v1", "1d-y")):
-        options = {"communication": name, "decomposition": cut, "device": "opencl:0"}
-        assert case.run(steps=4, **options).record.checksum == alone, options
-
-
-def test_explain_shows_unpacked_messages(capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--n", "16", "--ranks", "8", "--set", "stages=1", "--json", "-"]
-    sent = {}
-    for name in ("v2", "v3"):
-        assert run(["explain", "cavity", *options, "--communication", name]) == 0
-        explanation = json.loads(capsys.readouterr().out)
-        sent[name] = explanation["pass"]["bytes_sent"], explanation["pass"]["bytes_not_packed"]
-    assert sent["v2"][0] == sent["v3"][0] > sent["v2"][1] > sent["v3"][1] == 0
-    assert run(["explain", "cavity", *options[:-2], "--communication", "v2"]) == 0
-    assert " without packing" in capsys.readouterr().out

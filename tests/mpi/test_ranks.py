@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from halocline.run.ranks.launch import environment, launch, mpiexec, placing
 from halocline.run.ranks.library import launcher
 from hang import HANG
 from launched_scripts import end, script, start
+from suites import cases
 
 __all__ = ["script"]  # fixtures
 
@@ -125,8 +127,8 @@ def test_the_binding_of_the_launcher_determines_the_threads():
     assert spins(2, bound) == SPINS["passive"]
 
 
-@pytest.mark.parametrize("places", ["cores", "threads"])
-@pytest.mark.parametrize("binding", ["close", "spread"])
+@cases("places", ["cores", "threads"], default=["cores"])
+@cases("binding", ["close", "spread"], default=["close"])
 def test_ranks_have_separate_cores_if_openmp_binds_threads(binding, places, tmp_path):
     """OpenMP binds the first thread of each rank to the first core that the rank may use."""
     if len(os.sched_getaffinity(0)) < 2:
@@ -348,7 +350,7 @@ def test_a_launcher_of_another_mpi_is_detected(script):
 # -- the end -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ranks", [1, 4])
+@cases("ranks", [1, 4], default=[4])
 @pytest.mark.parametrize("before", ["", "mpi.world()\n"], ids=["before MPI", "after"])
 def test_an_input_error_is_printed_once_with_status_2(script, ranks, before):
     case = script(f"{before}raise InputError('grid shape is (0, 4)')")
@@ -373,7 +375,7 @@ def test_without_a_launcher_the_exception_hook_sets_the_status(script):
     assert err.startswith("halocline: error: no such field\n")
 
 
-@pytest.mark.parametrize("ranks", [None, 4])
+@cases("ranks", [None, 4], default=[4])
 def test_an_error_in_a_user_function_shows_its_line(script, ranks):
     case = script("""
         import halocline as hc
@@ -394,7 +396,7 @@ def test_an_error_in_a_user_function_shows_its_line(script, ranks):
     assert "halocline/" not in err
 
 
-@pytest.mark.parametrize("others_call", ["comm.barrier()", "time.sleep(1000)", "sys.exit(0)"])
+@cases("others_call", ["comm.barrier()", "time.sleep(1000)", "sys.exit(0)"], default=["comm.barrier()"])
 def test_one_failing_rank_ends_all(script, others_call):
     case = script(f"""
         comm = mpi.world()
@@ -458,7 +460,7 @@ def test_launch_returns_output_and_status(script):
     assert (code, out.split(), err.split()) == (7, ["2", "2"], ["to", "err", "to", "err"])
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@cases("ranks", [2, 4], default=[2])
 def test_a_killed_rank_ends_the_run_and_is_reported(script, ranks):
     case = script("""
         comm = mpi.world()
@@ -486,7 +488,7 @@ def test_a_rank_that_exits_silently_is_reported(script):
     assert "died" in err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@cases("number", [signal.SIGINT, signal.SIGTERM], default=[signal.SIGINT])
 def test_a_signal_is_delivered_to_every_rank_once(script, number):
     case = script("""
         got = []
@@ -513,8 +515,10 @@ def test_a_signal_is_delivered_to_every_rank_once(script, number):
     assert code == 0
 
 
-@pytest.mark.parametrize(
-    ("level", "who"), [("serialized", "one thread at a time"), ("funneled", "the first thread alone")]
+@cases(
+    "level, who",
+    [("serialized", "one thread at a time"), ("funneled", "the first thread alone")],
+    lambda case: case[0] == "funneled",
 )
 def test_a_low_thread_level_of_mpi_is_reported(script, level, who):
     case = script(f"""
@@ -544,9 +548,13 @@ def test_a_low_thread_level_of_mpi_is_reported(script, level, who):
     assert out == "1\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("ranks", [None, 2])
-@pytest.mark.parametrize("call", ["sim.run(steps=1)", "sim.evaluate(hc.max(T))"])
+@cases(
+    "call, ranks, number",
+    itertools.product(
+        ("sim.run(steps=1)", "sim.evaluate(hc.max(T))"), (None, 2), (signal.SIGINT, signal.SIGTERM)
+    ),
+    default=[("sim.run(steps=1)", 2, signal.SIGTERM)],
+)
 def test_a_signal_is_not_lost_between_short_runs(script, ranks, call, number):
     case = script(f"""
         import halocline as hc
@@ -576,7 +584,7 @@ def test_a_signal_is_not_lost_between_short_runs(script, ranks, call, number):
         assert code == 130
 
 
-@pytest.mark.parametrize("ranks", [None, 2])
+@cases("ranks", [None, 2], default=[2])
 def test_sigterm_ends_a_run_without_checkpoints_in_one_line(script, ranks):
     case = script("""
         import halocline as hc
@@ -596,64 +604,7 @@ def test_sigterm_ends_a_run_without_checkpoints_in_one_line(script, ranks):
     assert (code, err) == (143, "halocline: terminated by SIGTERM\n")
 
 
-def test_all_ranks_agree_on_the_signal_that_ends_a_run(script):
-    """Only the last rank receives the signal."""
-    case = script("""
-        import halocline as hc
-        from halocline.errors import Terminated
-        grid = hc.Grid((64, 64), extent=(1.0, 1.0), periodic=True)
-        T = grid.field("T")
-        sim = hc.Simulation(grid, lambda T: {T: hc.laplacian(T)}, scheme=hc.Euler(), dt=1e-6, threads=1)
-        sim[T] = lambda x, y: x
-        sim.run(steps=1)
-        comm = mpi.world()
-        for number, kind in ((signal.SIGTERM, Terminated), (signal.SIGINT, KeyboardInterrupt)):
-            sent = []  # a second signal would end the process
-
-            def ask(done):
-                if comm.rank == 1 and not sent:
-                    sent.append(os.kill(os.getpid(), number))
-
-            try:
-                sim.run(steps=10**9, on_progress=ask)
-            except KeyboardInterrupt as error:
-                assert type(error) is kind, error
-            else:
-                raise AssertionError
-        comm.barrier()
-        if comm.rank == 0:
-            print("agreed", flush=True)
-    """)
-    code, out, err = end(start(case, 2))
-    assert (code, out) == (0, "agreed\n"), err
-
-
-def test_an_ignored_signal_stays_ignored(script):
-    """A process in the background of a shell ignores the signal."""
-    case = script("""
-        import halocline as hc
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        grid = hc.Grid((64, 64), periodic=True)
-        T = grid.field("T")
-        sim = hc.Simulation(grid, lambda T: {T: hc.laplacian(T)}, scheme=hc.Euler(), dt=1e-6, threads=1)
-        sim[T] = 1.0
-        sim.run(steps=1)
-        print("ready", flush=True)
-        end = time.monotonic() + 1
-        while time.monotonic() < end:
-            sim.run(steps=100)
-        print("done")
-    """)
-    process = start(case, None)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    for _ in range(20):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.02)
-    assert end(process) == (0, "done\n", "")
-
-
-@pytest.mark.parametrize("ranks", [None, 2])
+@cases("ranks", [None, 2], default=[2])
 def test_a_signal_ends_a_loop_within_a_step(script, ranks):
     case = script("""
         import halocline as hc

@@ -34,6 +34,7 @@ from reductions import (
     summands,
     tie,
 )
+from suites import cases, examples
 
 # The same header for several vector widths and optimisation levels: their bits must agree.
 BUILDS: dict[str, list[str]] = {
@@ -121,13 +122,13 @@ def scattered(random: Random, make: Callable[[], Accumulator], x: Sequence[float
     return parts[0]
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(100, 400))
 @given(x=rows)
 def test_sum_agrees_with_its_definition(native: Library, x: list[float]) -> None:
     check_finite(native(SUM).deposit(x), x)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(100, 400))
 @given(x=st.lists(st.one_of(summands, specials), max_size=40), random=st.randoms(use_true_random=False))
 def test_sum_does_not_depend_on_the_order(native: Library, x: list[float], random: Random) -> None:
     whole = native(SUM).deposit(x)
@@ -160,7 +161,7 @@ def test_every_build_gives_the_same_bytes(builds: dict[str, Library], x: list[fl
     assert len({bits(a.result) for a in accumulators}) == 1
 
 
-@pytest.mark.parametrize("case", CASES)
+@cases("case", CASES, default=list(CASES)[::3])
 def test_long_sums_agree_for_any_cut_and_build(builds: dict[str, Library], case: str) -> None:
     x = CASES[case]
     whole = builds["native"](SUM).deposit(x)
@@ -284,7 +285,7 @@ def test_sum_of_one_value_is_the_value(native: Library, x: float) -> None:
 values = st.lists(st.one_of(st.floats(), nans, st.sampled_from([0.0, -0.0])), max_size=40)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(100, 300))
 @given(x=values, random=st.randoms(use_true_random=False))
 def test_min_and_max_do_not_depend_on_the_order(native: Library, x: list[float], random: Random) -> None:
     for kind, empty in ((MIN, math.inf), (MAX, -math.inf)):

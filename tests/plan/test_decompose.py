@@ -16,6 +16,7 @@ from halocline.compile.footprint import Footprint
 from halocline.errors import InputError
 from halocline.plan import Traffic, decompose
 from halocline.plan.decompose import STRATEGIES
+from suites import cases, examples
 from work import lines
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "data" / "decompositions.json").read_text())
@@ -137,7 +138,7 @@ def fits(shape, parts, periodic, thickness):
     )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(80, 250), deadline=None)
 @given(shapes, st.integers(1, 24), st.sampled_from(STRATEGIES), walls, st.integers(1, 3))
 def test_subdomains_cover_the_grid(shape, count, strategy, periodic, thickness):
     periodic = tuple(periodic[: len(shape)])
@@ -250,7 +251,7 @@ def test_optimal_has_the_minimum_cost(shape, count, periodic, reads, level):
 COUNTS = [10**2, 10**3, 10**4, 10**5, 10**6, 99_991, 524_288, 720_720, 999_983]  # two of them are prime
 
 
-@pytest.mark.parametrize("strategy", ["optimal", "bisection", "3d", "1d"])
+@cases("strategy", ["optimal", "bisection", "3d", "1d"], default=["optimal"])
 @pytest.mark.parametrize("count", COUNTS)
 def test_planning_does_not_grow_with_the_count(count, strategy):
     shape = (2_000_000, 4096, 4096)

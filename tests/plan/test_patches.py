@@ -24,6 +24,7 @@ from halocline.plan.layout import Layout
 from halocline.plan.patches import slab_count, slot_bytes
 from halocline.plan.rank import plan_rank
 from halocline.plan.transfer import Transfers
+from suites import examples
 
 
 def cells_of(plan):
@@ -31,7 +32,7 @@ def cells_of(plan):
     return (table[:, 1] - table[:, 0]).prod(axis=1)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50, 150), deadline=None)
 @given(
     st.lists(st.integers(1, 200), min_size=1, max_size=3),
     st.integers(1, 4),

@@ -8,6 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import preloaded
 from halocline.cli.app import run
 
@@ -73,3 +75,10 @@ def record_of_run(*words: str | Path, cwd: Path) -> dict[str, Any]:
     assert run(["run", *map(str, words), "--json", str(cwd / "run.json")]) == 0
     record: dict[str, Any] = json.loads((cwd / "run.json").read_text())["run"]
     return record
+
+
+@pytest.fixture
+def heat(tmp_path: Path) -> Path:
+    path = tmp_path / "heat.py"
+    path.write_text(HEAT + EXACT)
+    return path

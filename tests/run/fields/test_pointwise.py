@@ -5,12 +5,7 @@ Fixed expressions cover every operation. Random expressions nest all operations.
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,8 +20,6 @@ from halocline.run.engine.prepared import Prepared
 from halocline.run.fields import pointwise as module
 from halocline.run.fields.pointwise import OPERATIONS, Pointwise
 from random_expressions import check_random_expressions, few, trees
-
-README = (Path(__file__).parents[3] / "README.md").read_text()
 
 
 @pytest.fixture
@@ -159,19 +152,3 @@ def test_a_parameter_without_a_value_is_rejected(compiled: Callable[[bool], None
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
     assert "kapa" in messages[0]
-
-
-def test_the_first_program_of_the_readme_compiles_one_library(tmp_path: Path) -> None:
-    """A constant start needs no second library."""
-    program = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[0]
-    before, start, after = re.split(r"(^sim\[T\] = .*\n)", program, flags=re.MULTILINE)
-    environment = os.environ | {"HALOCLINE_CACHE": str(tmp_path / "cache")}
-    for setting, expected in ((start, 0.59975), ("sim[T] = 1.0\n", 1.0)):
-        done = subprocess.run(
-            [sys.executable, "-c", before + setting + after], env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        checksum, largest = done.stdout.split()
-        assert len(checksum) == 32
-        assert float(largest) == pytest.approx(expected, abs=1e-5)
-        assert len(list((tmp_path / "cache").glob("*.so"))) == 1

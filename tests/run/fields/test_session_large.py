@@ -16,6 +16,7 @@ from halocline.compile.printers import spelling
 from halocline.lang import trace
 from halocline.lang.program import Program
 from halocline.run.fields import pointwise as pointwise_module
+from suites import cases
 
 SHAPE = (8, 6)
 
@@ -93,7 +94,7 @@ def operations_of(function: Callable[[], Any]) -> int:
     return calls
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@cases("family", FAMILIES, default=list(FAMILIES)[:2])
 def test_tracing_and_compiling_visit_each_node_a_bounded_number_of_times(family: str) -> None:
     make = FAMILIES[family]
     schedule(make(4))  # fills caches and imports modules

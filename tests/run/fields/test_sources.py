@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from halocline.io.listing import described
 from halocline.io.views import Selection, view
 from halocline.run.fields.interpolation import Weights
 from halocline.run.fields.sources import source_of
+from suites import cases
 
 
 def fields(shape: tuple[int, ...], *, walls: Any = "face", periodic: Any = False) -> hc.Simulation:
@@ -314,8 +316,9 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str, bool]] = {
 }
 
 
-@pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("damage", DAMAGES)
+@cases(
+    "verb, damage", itertools.product(VERBS, DAMAGES), default=list(itertools.product(VERBS, DAMAGES))[::3]
+)
 def test_a_damaged_store_is_rejected_by_every_command(
     intact: Path, verb: str, damage: str, tmp_path: Path
 ) -> None:

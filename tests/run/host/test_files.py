@@ -22,6 +22,7 @@ from halocline.run.host import files
 from halocline.run.host.files import not_writable_reason, write_file
 from hang import HANG
 from shells import RUN, in_shell
+from suites import cases
 
 
 def check(path: Path) -> None:
@@ -142,7 +143,7 @@ def test_a_socket_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert not_writable_reason(Path("s")) == "it is a socket"
 
 
-@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+@cases("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"], default=["/dev/stdout"])
 def test_an_open_stream_is_written_at_its_position(tmp_path: Path, name: str) -> None:
     line = f"{{ echo before; halocline {RUN} --json {name}; echo after; }} >> log"
     (tmp_path / "log").write_text("earlier\n")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import re
+import itertools
 from pathlib import Path
 
-import pytest
-
 from shells import RUN, in_shell
+from suites import cases
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-@pytest.mark.parametrize("redirection", ["> /dev/full", ">&-"])
+@cases(
+    "redirection, ranks",
+    itertools.product(("> /dev/full", ">&-"), (1, 2)),
+    default=[("> /dev/full", 1), (">&-", 2)],
+)
 def test_lost_output_is_an_error(tmp_path: Path, ranks: int, redirection: str) -> None:
     status, _, err = in_shell(f"halocline {RUN} --ranks {ranks} {redirection}", tmp_path)
     assert status == 1
@@ -29,38 +30,16 @@ def test_lost_output_of_a_script_is_an_error(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("line", ["--help", "cases", "explain poisson --n 16", "doctor", "study papers"])
+@cases(
+    "line",
+    ["--help", "cases", "explain poisson --n 16", "doctor", "study papers"],
+    default=["--help", "cases"],
+)
 def test_every_command_reports_lost_output(tmp_path: Path, line: str) -> None:
     status, _, err = in_shell(f"halocline {line} > /dev/full", tmp_path)
     assert (status, err) == (
         1, "halocline: error: the output cannot be written: No space left on device\n"
     )  # fmt: skip
-
-
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_a_closed_error_stream_loses_no_results(tmp_path: Path, ranks: int) -> None:
-    status, out, _ = in_shell(f"halocline {RUN} --ranks {ranks} 2>&-", tmp_path)
-    assert status == 0
-    alone = out
-    # the message about a file is lost, so the status reports it; the file and the output are complete
-    status, out, _ = in_shell(f"halocline {RUN} --ranks {ranks} --json r.json 2>&-", tmp_path)
-    assert status == 1
-    record = json.loads((tmp_path / "r.json").read_text())
-    assert record["steps"] == 1
-    line = re.compile(rf"^checksum +{record['checksum']}$", re.MULTILINE)
-    assert line.search(alone)
-    assert line.search(out)
-    status, out, _ = in_shell(f"halocline {RUN} --ranks {ranks} --order 3 2>&-", tmp_path)
-    assert (status, out) == (2, "")
-    assert in_shell(f"halocline {RUN} --ranks {ranks} <&-", tmp_path)[0] == 0
-
-
-def test_results_are_printed_before_a_failed_write_of_a_file(tmp_path: Path) -> None:
-    for line in ("solve poisson --n 16", RUN, "bench exchange --n 4 --repeat 1"):
-        status, out, err = in_shell(f"halocline {line} --json /dev/full", tmp_path)
-        assert status == 1
-        assert len(out.splitlines()) > 3, out
-        assert err == "halocline: error: cannot write /dev/full: No space left on device\n"
 
 
 def test_a_closed_pipe_stops_no_rank(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ import pytest
 import halocline as hc
 from courses import heat, raises, steps_of
 from halocline.archive.arrays import Writer
-from halocline.errors import InputError, RunError
+from halocline.errors import InputError
 from halocline.run.output import restart as checkpoints
 from hang import HANG
+from suites import cases
 
 # -- order of writes to the disk -----------------------------------------------------------------------------
 
@@ -89,7 +90,7 @@ def test_a_checkpoint_contains_the_notes_of_its_step(tmp_path: Path) -> None:
         assert facts["seen"] == list(range(1, facts["step"] + 1))
 
 
-@pytest.mark.parametrize("keep", [1, 4, 6])
+@cases("keep", [1, 4, 6], default=[4])
 def test_the_requested_number_of_checkpoints_is_kept(keep: int, tmp_path: Path) -> None:
     heat().run(steps=9, checkpoint=hc.Checkpoint(tmp_path, every=hc.steps(1), keep=keep))
     steps = [int(folder.name.split("-")[1]) for folder in checkpoints.folders(tmp_path)]
@@ -134,56 +135,6 @@ def test_two_runs_cannot_write_to_one_folder(tmp_path: Path) -> None:
 
 def newest_step(path: Path) -> int:
     return int(checkpoints.Saved(checkpoints.newest(path)).facts["step"])
-
-
-def test_a_checkpoint_with_output_is_published_before_the_next_one(tmp_path: Path) -> None:
-    sim, steps = heat(), []
-
-    def look(sim: hc.Simulation) -> None:
-        if (tmp_path / "c" / "newest.json").exists():
-            steps.append(sim.steps)
-        elif sim.steps > 25:
-            time.sleep(0.5)  # the output is written meanwhile, even on a slow disk
-
-    sim.run(
-        steps=60, every=hc.steps(1), callback=look, output=hc.Output(tmp_path / "T.zarr", every=hc.steps(10)),
-        checkpoint=hc.Checkpoint(tmp_path / "c", every=hc.steps(25)),
-    )  # fmt: skip
-    assert 25 <= steps[0] < 50
-
-
-def test_a_checkpoint_after_lost_output_is_discarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A checkpoint is dropped if an earlier output is lost, since a restart would leave a gap."""
-    finish = Writer.finish
-
-    def fails(self: Writer) -> None:
-        lost = [index for _, index, _, array in self._pending if "T.zarr" in str(array.folder)]
-        if lost and fail:
-            self._first_lost = lost[0]
-            self._pending.clear()
-            raise RunError("T.zarr cannot be written: No space left on device")
-        finish(self)
-
-    fail: list[bool] = []
-    monkeypatch.setattr(Writer, "finish", fails)
-    sim = heat()
-
-    def fail_after_a_checkpoint(sim: hc.Simulation) -> None:
-        if (tmp_path / "c" / checkpoints.POINTER).exists():
-            fail.append(True)
-
-    with pytest.raises(RunError, match="No space left"):
-        sim.run(
-            steps=100_000, every=hc.steps(1), callback=fail_after_a_checkpoint,
-            output=hc.Output(tmp_path / "T.zarr", every=hc.steps(1)),
-            checkpoint=hc.Checkpoint(tmp_path / "c", every=hc.steps(3)),
-        )  # fmt: skip
-    fail.clear()
-    again = heat()
-    again.resume(tmp_path / "c")
-    assert again.steps > 0
-    again.run(steps=5, output=hc.Output(tmp_path / "T.zarr", every=hc.steps(1)))
-    assert steps_of(tmp_path / "T.zarr") == list(range(again.steps + 1))
 
 
 def test_truncated_output_is_not_continued_from_a_later_checkpoint(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import halocline as hc
 from diffusion import diffusion
 from halocline.errors import RunError
 from stores import open_content
+from suites import cases
 
 
 def numbers(sim: hc.Simulation) -> dict[str, Any]:
@@ -22,7 +23,7 @@ def numbers(sim: hc.Simulation) -> dict[str, Any]:
 VARYING = {"dt": lambda T: 1e-3 / (1.0 + hc.max(abs(T)))}
 
 
-@pytest.mark.parametrize("options", [{}, VARYING], ids=["constant", "varying"])
+@cases("options", [{}, VARYING], default=[VARYING], ids=["constant", "varying"])
 def test_rows_of_steps_agree_with_rows_of_pauses(tmp_path: Path, options: dict[str, Any]) -> None:
     """A step computes the same numbers as a callback after it, and the callback changes no row."""
     sim, plain = diffusion(**options), diffusion(**options)
@@ -51,7 +52,7 @@ def test_rows_of_steps_agree_with_rows_of_pauses(tmp_path: Path, options: dict[s
     assert steps.tolist() == list(range(0, sim.steps + 1, 4))
 
 
-@pytest.mark.parametrize("kind", ["number", "mean"])
+@cases("kind", ["number", "mean"], default=["mean"])
 def test_fields_have_the_same_bits_with_any_output(tmp_path: Path, kind: str) -> None:
     """Fields keep their bits, although the output computes a product that the step fuses with a sum."""
 
@@ -75,7 +76,7 @@ def test_fields_have_the_same_bits_with_any_output(tmp_path: Path, kind: str) ->
     assert checksums(kind) == checksums()
 
 
-@pytest.mark.parametrize("end", ["callback", "stop", "nan", "interrupt"])
+@cases("end", ["callback", "stop", "nan", "interrupt"], default=["nan", "interrupt"])
 def test_all_rows_are_on_disk_when_a_run_ends_early(tmp_path: Path, end: str) -> None:
     def failing(sim: hc.Simulation) -> None:
         if sim.steps == 8 and end in ("callback", "interrupt"):
@@ -128,7 +129,7 @@ def test_the_search_for_a_failed_step_adds_no_rows(tmp_path: Path) -> None:
     assert len(steps) > 8
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_rows_after_a_restart_agree_with_an_uninterrupted_run(shared_tmp_path: Path) -> None:
     def output(sim: hc.Simulation, name: str) -> list[hc.Output]:
         T = sim.grid.fields["T"]

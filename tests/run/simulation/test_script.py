@@ -9,15 +9,9 @@ import pytest
 
 from halocline.cli.app import run
 from halocline.errors import InputError
-from halocline.study.studies.parts import PARTS
-from user_files import EXACT, HEAT, SOLVE, json_result, record_of_run
+from user_files import SOLVE, heat, json_result, record_of_run
 
-
-@pytest.fixture
-def heat(tmp_path: Path) -> Path:
-    path = tmp_path / "heat.py"
-    path.write_text(HEAT + EXACT)
-    return path
+__all__ = ["heat"]  # a fixture
 
 
 # -- execution of a file -------------------------------------------------------------------------------------
@@ -139,11 +133,3 @@ def test_parts_of_the_steps_of_a_file_are_timed(
     part = record_of_run(configured, "--threads", "1", "--only", "exchange", cwd=tmp_path)
     assert part["steps"] > 10
     assert part["share_of_bound"] is None
-
-
-def test_studies_of_a_file_vary_its_execution(heat: Path, tmp_path: Path) -> None:
-    measurements = json_result("study", "parts", heat, "--ranks", "1", cwd=tmp_path)["measurements"]
-    assert [(m["only"], m["halo"]) for m in measurements] == list(PARTS.values())
-    words = ["--patches", "8,16;4,8", "--schedules", "static", "--threads", "1"]
-    measurements = json_result("study", "patches", heat, *words, cwd=tmp_path)["measurements"]
-    assert [(m["patch"], m["schedule"]) for m in measurements] == [("8,16", "static"), ("4,8", "static")]

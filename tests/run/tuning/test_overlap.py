@@ -82,7 +82,7 @@ def test_one_rank_measures_nothing() -> None:
         heat(overlap="often")
 
 
-@pytest.mark.ranks(2, 3)
+@pytest.mark.ranks(2, 3, long=(3,))
 def test_the_choice_is_measured_once_and_the_same_on_all_ranks() -> None:
     from mpi4py import MPI
 
