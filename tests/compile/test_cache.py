@@ -25,6 +25,7 @@ from halocline.compile.driver import compile_library
 from halocline.errors import CompileError
 from halocline.run.tuning.patches import Tuned, remember
 from hang import HANG
+from suites import cases
 
 SOURCE = '#include "halocline/abi.h"\nextern "C" int answer() { return 42; }\n'
 SOLVE = "solve poisson --n 16 --threads 1 --json -"
@@ -220,16 +221,17 @@ def test_a_folder_in_the_place_of_a_library_is_named(cache: Path, caplog: pytest
     assert caplog.text == ""  # no warning of a repeated compilation
 
 
-def test_a_full_disk_is_one_error(tmp_path: Path) -> None:
+# full at the folder, at the source, or at part of the output
+@cases("size", ["4k", "12k", "64k", "160k"], default=["12k"])
+def test_a_full_disk_is_one_error(size: str, tmp_path: Path) -> None:
     small = tmp_path / "small"
     small.mkdir()
     private = ["unshare", "--user", "--map-root-user", "--mount"]
     if subprocess.run([*private, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this user may not mount a small file system")
-    for size in ("4k", "12k", "64k", "160k"):  # full at the folder, at the source, or at part of the output
-        mount = f'mount -t tmpfs -o size={size} tmpfs {small} && exec "$@"'
-        outcome = halocline(SOLVE, *private, "sh", "-c", mount, "sh", HALOCLINE_CACHE=str(small / "cache"))
-        check_error(outcome, "No space left on device")
+    mount = f'mount -t tmpfs -o size={size} tmpfs {small} && exec "$@"'
+    outcome = halocline(SOLVE, *private, "sh", "-c", mount, "sh", HALOCLINE_CACHE=str(small / "cache"))
+    check_error(outcome, "No space left on device")
 
 
 @pytest.mark.parametrize(

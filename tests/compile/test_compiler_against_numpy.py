@@ -17,11 +17,12 @@ import halocline as hc
 from numpy_reference import Number, binary, unary
 from random_program_checks import agrees_with_numpy, on_ranks, shapes_odd, shapes_tiny
 from random_programs import ANY_SPEED, Recipe, options, recipes
+from suites import examples
 
 # --- one process against NumPy ---
 
 
-@settings(max_examples=25, **ANY_SPEED)
+@settings(max_examples=examples(12, 25), **ANY_SPEED)
 @given(recipes(), shapes_odd, st.lists(shapes_tiny, min_size=3, max_size=3), options)
 def test_random_programs_agree_with_numpy(
     recipe: Recipe, large: tuple[int, ...], tiny: list[tuple[int, ...]], drawn: dict[str, Any]
@@ -91,7 +92,8 @@ def test_a_linear_solve_agrees_with_a_dense_matrix(method: str) -> None:
 
 @pytest.mark.ranks(2, 3, 4, long=(2, 4))
 def test_random_programs_have_the_same_bits_on_ranks() -> None:
-    assert on_ranks(12) > 12
+    count = examples(6, 12)
+    assert on_ranks(count) > count
 
 
 def test_unbounded_errors_stay_unbounded_times_zero() -> None:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halocline as hc
+import suites
 from compared_blocks import check_blocks, spread
 from halocline.compile.compiler import compile_program
 from halocline.errors import InputError
@@ -172,7 +173,7 @@ if world().rank == 0:
 """
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
+@suites.cases("ranks", [1, 2], default=[1])
 def test_an_inactive_block_holds_no_memory(ranks: int) -> None:
     from halocline.run.ranks import launch
 
@@ -259,7 +260,7 @@ def test_a_delayed_time_step_is_exact_after_a_change_of_blocks() -> None:
 
 
 @given(cases())
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=suites.examples(4, 8), deadline=None)
 def test_random_holes_have_the_bits_of_dense_fields(case: dict[str, Any]) -> None:
     check_blocks(case)
 

@@ -11,6 +11,7 @@ import pytest
 import halocline as hc
 from halocline.errors import InputError
 from loops import some
+from suites import cases
 
 N, DEPTH = 8, 3
 H = 0.25
@@ -115,7 +116,7 @@ def test_values_and_slopes_on_the_wall_mirror_the_interior(walls: str) -> None:
                 assert have[layer] == pytest.approx(want, rel=1e-14), (name, side, layer)
 
 
-@pytest.mark.parametrize("walls", WALLS)
+@cases("walls", WALLS, default=["face"])
 def test_polynomial_conditions_are_exact_for_polynomials_of_their_degree_and_no_higher(walls: str) -> None:
     """A condition of some order continues a polynomial of the degree that it fixes, but not of the next."""
     kinds: dict[str, tuple[Callable[[int], int], Callable[[Any, Any, int], Any]]] = {
@@ -310,8 +311,10 @@ def test_corners_between_different_walls_follow_axis_by_axis(shape: tuple[int, .
 
 
 @pytest.mark.ranks(2, 4, long=(2,))
-@pytest.mark.parametrize(
-    ("shape", "location"), [((9, 7), "cell"), ((9, 7), "node"), ((6, 5, 7), "cell"), ((6, 5, 7), "face-y")]
+@cases(
+    "shape, location",
+    [((9, 7), "cell"), ((9, 7), "node"), ((6, 5, 7), "cell"), ((6, 5, 7), "face-y")],
+    default=[((9, 7), "node"), ((6, 5, 7), "cell")],
 )
 def test_corners_are_the_same_on_any_ranks(shape: tuple[int, ...], location: str) -> None:
     from mpi4py import MPI
@@ -398,7 +401,7 @@ def test_ghosts_at_corners_follow_another_field() -> None:
 
 
 @pytest.mark.ranks(2, 4, long=(2,))
-@pytest.mark.parametrize("shape", [(8, 9), (5, 6, 7)])
+@cases("shape", [(8, 9), (5, 6, 7)], default=[(8, 9)])
 def test_ghosts_that_follow_another_field_are_the_same_on_any_ranks(shape: tuple[int, ...]) -> None:
     from mpi4py import MPI
 

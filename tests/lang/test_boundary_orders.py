@@ -7,11 +7,11 @@ import math
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 import halocline as hc
 from loops import some
+from suites import cases
 
 Array = NDArray[np.float64]
 
@@ -115,12 +115,9 @@ def errors(order: int, ndim: int, n: int) -> dict[tuple[str, str, int], float]:
 # The sizes are large enough that errors follow their leading term. They are small enough to avoid round-off,
 # which ghosts of corners from ten cells along each axis make a billion times larger.
 SIZES = {2: (20, 40), 4: (16, 32), 6: (16, 32), 8: (10, 16)}
-LONG = [(order, ndim) for order in (2, 4, 6, 8) for ndim in (2, 3) if (order, ndim) != (6, 2)]
 
 
-@pytest.mark.parametrize(
-    ("order", "ndim"), [(6, 2), *(pytest.param(*case, marks=pytest.mark.long) for case in LONG)]
-)
+@cases("order, ndim", itertools.product((2, 4, 6, 8), (2, 3)), default=[(4, 2)])
 def test_each_derivative_of_ghosts_loses_a_power_of_h(order: int, ndim: int):
     """Ghosts with an error of h^p leave order p - 1 for a first derivative and p - 2 for a second one."""
     few, many = SIZES[order]

@@ -10,6 +10,7 @@ import pytest
 
 import halocline as hc
 from halocline.lang.boundary import BoundaryCondition
+from suites import cases
 
 
 def heat(
@@ -105,7 +106,7 @@ def test_points_beside_a_wall_are_not_on_it() -> None:
         assert np.array_equal(sim[u], np.ones(u.points))
 
 
-@pytest.mark.parametrize("location", ["cell", "node", "face-x"])
+@cases("location", ["cell", "node", "face-x"], default=["face-x"])
 def test_a_value_and_a_slope_on_opposite_walls_give_the_linear_solution(location: str) -> None:
     """The steady state is 1 + 2 x, for points on the walls, half a spacing away, or one of each."""
     grid = hc.Grid((8, 6), periodic=(False, True), extent=(1.0, 0.75))

@@ -17,6 +17,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import halocline as hc
+import suites
 from halocline.archive.arrays import GROUP
 from halocline.archive.reader import FACTS
 from halocline.errors import InputError, RunError
@@ -272,7 +273,7 @@ def placed(kind: str, dt: float, step: int = 0, time: float | None = None) -> hc
 
 
 @pytest.mark.parametrize("kind", ["number", "program"])
-@settings(max_examples=40)
+@settings(max_examples=suites.examples(15, 40))
 @given(dt=time_steps, count=st.integers(4, MOST), multiple=st.integers(1, 3))
 def test_a_run_ends_at_the_computed_step(kind: str, dt: float, count: int, multiple: int) -> None:
     sim, callbacks = placed(kind, dt, count - 4), []
@@ -292,7 +293,7 @@ def test_a_run_ends_at_the_computed_step(kind: str, dt: float, count: int, multi
 
 
 @pytest.mark.parametrize("kind", ["function", "delayed"])
-@settings(max_examples=40)
+@settings(max_examples=suites.examples(15, 40))
 @given(dt=powers(1e-6, 1e3), count=st.integers(1, 8), part=st.floats(0.01, 0.99))
 def test_varying_time_steps_end_at_the_end_time(kind: str, dt: float, count: int, part: float) -> None:
     sim = placed(kind, dt)
@@ -399,7 +400,7 @@ def result(sim: hc.Simulation) -> tuple[float, int, str]:
     return sim.time, sim.steps, sim.checksum("T")
 
 
-@pytest.mark.parametrize("varying", [False, True])
+@suites.cases("varying", [False, True], default=[True])
 def test_times_have_the_same_bits_after_a_restart(varying: bool, tmp_path: Path) -> None:
     """Times have the same bits after a restart, counted from the last shortened step."""
     options: dict[str, Any] = {"dt": lambda T: 1e-3 + 0.0 * hc.max(T)} if varying else {}
@@ -418,7 +419,7 @@ def test_times_have_the_same_bits_after_a_restart(varying: bool, tmp_path: Path)
     assert result(again) == result(alone)
 
 
-@pytest.mark.parametrize("varying", [False, True])
+@suites.cases("varying", [False, True], default=[True])
 def test_older_checkpoints_restart_at_their_time(varying: bool, tmp_path: Path) -> None:
     """Older checkpoints, which lack the origin of time steps, restart at their time."""
     options: dict[str, Any] = {"dt": lambda T: 1e-3 + 0.0 * hc.max(T)} if varying else {}

@@ -36,6 +36,7 @@ from halocline.words import short_repr
 from hang import HANG
 from kernels import kernel_of, results
 from loops import some
+from suites import cases
 
 U32, U64 = np.uint32, np.uint64
 Array = NDArray[np.float64]
@@ -305,14 +306,21 @@ def test_numbers_agree_with_numpy_in_one_and_three_dimensions(shape: tuple[int, 
     assert_drawn(dtype, shape, False)
 
 
-@pytest.mark.parametrize("periodic", [True, False])
-def test_devices_give_the_same_bits(opencl: Any, periodic: bool) -> None:
-    assert_drawn("float64", (11, 21), periodic, device="opencl:0")
-    assert_drawn("float64", (11, 21), periodic, device="opencl:0,1")
-
-
-def test_devices_give_the_same_bits_in_float32_and_three_axes(opencl: Any) -> None:
-    assert_drawn("float32", (4, 5, 19), True, device="opencl:0")
+@cases(
+    "dtype, shape, periodic, device",
+    [
+        ("float64", (11, 21), True, "opencl:0"),
+        ("float64", (11, 21), True, "opencl:0,1"),
+        ("float64", (11, 21), False, "opencl:0"),
+        ("float64", (11, 21), False, "opencl:0,1"),
+        ("float32", (4, 5, 19), True, "opencl:0"),
+    ],
+    default=[("float64", (11, 21), True, "opencl:0,1")],
+)
+def test_devices_give_the_same_bits(
+    opencl: Any, dtype: str, shape: tuple[int, ...], periodic: bool, device: str
+) -> None:
+    assert_drawn(dtype, shape, periodic, device=device)
 
 
 def test_indices_that_are_no_integers_give_nan(opencl: Any) -> None:

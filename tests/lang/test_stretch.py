@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,8 @@ import halocline as hc
 from halocline.io.plane import draw_plane
 from halocline.io.section import cut
 from loops import some
-from stretched_axes import wall_map
-
-
-def one_wall(x: Any) -> Any:
-    """Map an axis from 1 to 3 so that points concentrate at the lower wall, with curvature at both walls."""
-    s = 0.5 * (x - 1.0)
-    return 1.0 + 2.0 * s * (0.6 + 0.4 * s)
+from stretched_axes import convection, one_wall, wall_map
+from suites import cases
 
 
 def square(n: int, walls: str = "face") -> hc.Grid:
@@ -38,7 +34,7 @@ def values(grid: hc.Grid, *expressions: Any) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("walls", ["face", "node"])
-@pytest.mark.parametrize("location", ["cell", "node", "face-x"])
+@cases("location", ["cell", "node", "face-x"], default=["face-x"])
 def test_points_have_the_coordinates_of_the_map(walls: str, location: str) -> None:
     grid = square(7, walls)
     even = hc.Grid((7, 7), extent=(2.0, 1.0), origin=(1.0, 0.0), walls=walls)
@@ -62,7 +58,7 @@ def test_the_spacing_is_the_minimum() -> None:
 # --- differences ---
 
 
-@pytest.mark.parametrize("location", ["cell", "node", "face-x", "face-y"])
+@cases("location", ["cell", "node", "face-x", "face-y"], default=["cell", "face-x"])
 def test_differences_are_of_second_order(location: str) -> None:
     """Differences are of second order inside; next to walls the order depends on the conditions."""
     worst = []
@@ -115,15 +111,17 @@ def steady(n: int, walls: str, location: str, boundary: Any) -> float:
     return float(np.abs(sim[u] - np.exp(-u.positions[0])).max())
 
 
-@pytest.mark.parametrize("walls", ["face", "node"])
-@pytest.mark.parametrize("location", ["cell", "node"])
-@pytest.mark.parametrize("name", SMOOTH)
+@cases(
+    "name, location, walls",
+    itertools.product(SMOOTH, ("cell", "node"), ("face", "node")),
+    lambda case: case[1:] == ("cell", "face") or case == ("values", "node", "node"),
+)
 def test_solutions_between_walls_are_of_second_order(walls: str, location: str, name: str) -> None:
     coarse, fine = (steady(n, walls, location, SMOOTH[name]) for n in (24, 48))
     assert math.log2(coarse / fine) > 1.8, (coarse, fine)
 
 
-@pytest.mark.parametrize("method", ["cg", "cg-fused"])
+@cases("method", ["cg", "cg-fused"], default=["cg-fused"])
 def test_a_linear_problem_may_be_scaled_by_cell_widths(method: str) -> None:
     """-Δu is symmetric only if it is multiplied by the widths of cells.
 
@@ -150,30 +148,6 @@ def test_a_linear_problem_may_be_scaled_by_cell_widths(method: str) -> None:
 # --- identical bits everywhere ---
 
 
-def convection(**options: Any) -> str:
-    """Return the checksum of diffusion and advection on three axes, two of them stretched."""
-    grid = hc.Grid(
-        (9, 8, 12),
-        extent=(2.0, 1.0, 1.0),
-        origin=(1.0, 0.0, 0.0),
-        periodic=(False, True, False),
-        walls=("face", "face", "node"),
-        stretch={"x": one_wall, "z": wall_map(0.6)},
-    )
-    conditions = {"x-": hc.Value(1.0), "x+": hc.Derivative(0.5), "other": hc.Derivative(0.0)}
-    T = grid.field("T", boundary=conditions)
-    sim = hc.Simulation(
-        grid,
-        lambda T: {T: 0.01 * hc.laplacian(T) - hc.derivative(T, 0) - 0.3 * hc.derivative(T, 2, 0)},
-        scheme=hc.RK3(),
-        dt=1e-3,
-        **options,
-    )
-    sim[T] = lambda x, y, z: np.exp(-x) + np.cos(2 * math.pi * y) * z
-    sim.run(steps=6)
-    return sim.checksum(T)
-
-
 @pytest.mark.ranks(1, 2, 3, long=(1, 2))
 def test_bits_do_not_depend_on_ranks() -> None:
     from mpi4py import MPI
@@ -181,11 +155,6 @@ def test_bits_do_not_depend_on_ranks() -> None:
     ways = ({"threads": 1}, {"threads": 2, "patch": (3, 4, 5)}, {"decomposition": "1d-z", "threads": 1})
     checksums = [convection(**options) for options in ways]
     assert checksums == [convection(communicator=MPI.COMM_SELF, threads=1)] * 3
-
-
-@pytest.mark.usefixtures("opencl")
-def test_bits_do_not_depend_on_the_device() -> None:
-    assert convection(device="opencl:0") == convection(threads=1)
 
 
 # --- invalid maps and differences ---

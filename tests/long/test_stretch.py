@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import halocline as hc
-from stretched_axes import wall_map
+from stretched_axes import convection, wall_map
 
 STRETCHED = st.integers(4, 40), st.floats(-0.8, 0.8), st.sampled_from(["face", "node"])
 
@@ -39,3 +40,8 @@ def check_differences(n: int, amount: float, walls: str) -> None:
     np.testing.assert_allclose(sim.gather(hc.derivative(u, 0))[inside], -2.0, rtol=1e-11)
     np.testing.assert_allclose(sim.gather(hc.second(v, 0))[inside], -8.0, rtol=1e-9)
     np.testing.assert_allclose(sim.gather(hc.second(u, 0))[inside], 0.0, atol=1e-9)
+
+
+@pytest.mark.usefixtures("opencl")
+def test_bits_do_not_depend_on_the_device() -> None:
+    assert convection(device="opencl:0") == convection(threads=1)

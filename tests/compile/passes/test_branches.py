@@ -19,6 +19,7 @@ from halocline.compile.passes.threads import threads
 from halocline.compile.strategy import block_splits
 from halocline.errors import InputError
 from kernels import in_nest, kernel_of, loads, results
+from suites import cases
 
 GRID = hc.Grid((8, 8), periodic=True)
 U, V = GRID.field("u"), GRID.field("v")
@@ -133,7 +134,7 @@ def flow(
     return sim, [sim.checksum(u), sim.checksum(v)]
 
 
-@pytest.mark.parametrize("streaming", [False, True])
+@cases("streaming", [False, True], default=[False])
 @pytest.mark.parametrize(("shape", "periodic", "dtype"), [
     ((300,), True, "float64"), ((7, 150), False, "float32"), ((3, 4, 70), True, "float64"),
     pytest.param((300,), True, "float32", marks=pytest.mark.long),

@@ -21,6 +21,7 @@ from halocline.compile.targets.cpu import include_folder
 from halocline.lang import trace
 from halocline.lang.expression import Expr
 from kernels import in_nest, kernel_of, loads, results
+from suites import cases
 
 # -- vectors -----------------------------------------------------------------------------------------
 
@@ -176,8 +177,8 @@ def some_expression(draw: np.random.Generator, field: hc.Field, terms: int) -> E
     return value
 
 
-@pytest.mark.parametrize(
-    ("ndim", "dtype", "streaming"),
+@cases(
+    "ndim, dtype, streaming",
     [
         (1, "float64", False),
         (1, "float32", True),
@@ -186,6 +187,7 @@ def some_expression(draw: np.random.Generator, field: hc.Field, terms: int) -> E
         (3, "float64", True),
         (3, "float32", False),
     ],
+    default=[(1, "float32", True), (2, "float64", True), (3, "float64", False)],
 )
 def test_vector_loops_do_not_change_bits_of_random_programs(
     monkeypatch: pytest.MonkeyPatch, ndim: int, dtype: str, streaming: bool

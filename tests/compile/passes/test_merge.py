@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 import halocline as hc
 from halocline.compile.ir.kernel import Array, Kernel, Value
 from halocline.compile.ir.statements import Nest, Reduce, Store
@@ -13,6 +11,7 @@ from halocline.compile.passes.merge import merge
 from halocline.compile.passes.scratch import stage_uses
 from halocline.compile.strategy import Strategy
 from halocline.run.engine import prepare
+from suites import cases
 
 NONE = ((0, 0),)
 
@@ -60,7 +59,7 @@ def test_stages_of_one_kernel_do_not_share_memory_with_stages_that_it_reads() ->
     assert len(slots) == 2
 
 
-@pytest.mark.parametrize("walls", [False, True])
+@cases("walls", [False, True], default=[True])
 def test_merged_nests_have_the_bits_of_the_cpu(walls: bool, opencl: Any, monkeypatch: Any) -> None:
     """The nests of a kernel have other extents, and other points at upper walls."""
 

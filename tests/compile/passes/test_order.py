@@ -6,18 +6,19 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halocline as hc
-from halocline.compile.ir.kernel import Array, Kernel
+from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Let, Store, flat
 from halocline.compile.ir.verify import verify
 from halocline.compile.passes.order import REORDER_LIMIT, live_registers, order
 from halocline.lang.expression import Expr
 from kernels import in_nest, kernel_of
 from kernels_of_devices import MANY, device_kernel, statements
+from ordered_values import large
+from suites import cases
 
 
 def most(kernel: Kernel) -> int:
@@ -110,16 +111,6 @@ def test_any_values_are_computed_before_their_use(pairs: list[tuple[int, int]], 
 # -- results that replace values which other results read --------------------------------------------------
 
 
-def large(field: hc.Field | Expr) -> Expr:
-    """Return a value whose computation needs many other values at one time."""
-    parts = [hc.sqrt(field * field + float(n)) for n in range(MANY)]
-    one: Expr = parts[0] * 2.0
-    other: Expr = parts[0] * 3.0
-    for part in parts[1:]:
-        one, other = one / part, other / part
-    return one - other
-
-
 def rotated(u: hc.Field, v: hc.Field, w: hc.Field) -> None:
     hc.assign({u: v, v: w, w: u})
     x = u.grid.field("x")
@@ -156,7 +147,7 @@ RESULTS = {  # per program: u, v and w after it, computed by NumPy
 }
 
 
-@pytest.mark.parametrize("statements", RESULTS)
+@cases("statements", RESULTS, default=[rotated, each_of_the_others])
 def test_every_result_is_stored_after_reads_of_old_values(
     statements: Callable[[hc.Field, hc.Field, hc.Field], None], opencl: None
 ) -> None:
@@ -174,27 +165,3 @@ def test_every_result_is_stored_after_reads_of_old_values(
         assert scalars.get("total", 0.0) == (starts[0].sum() if statements is summed_before else 0.0)
         checksums.append([sim.checksum(f) for f in fields])
     assert checksums[0] == checksums[1]
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(0, 8), min_size=5, max_size=5), st.permutations(range(5)))
-def test_stores_wait_only_for_old_values(chosen: list[int], stored: list[int]) -> None:
-    """Stores wait only for reads of old values, for any arrangement of copies and large values."""
-    grid = hc.Grid((8, 8), (1.0, 1.0), periodic=True)
-    fields = [grid.field(f"f{n}") for n in range(5)]
-    values = [fields[n] * 1.0 if n < 5 else large(fields[n - 5]) for n in chosen]
-    kernel = in_nest(kernel_of(*values, large(fields[0])))
-    (nest,) = kernel.body
-    stores = [
-        replace(s, array=f"f{stored[n]}") if n < 5 else s  # type: ignore[type-var]
-        for n, s in enumerate(nest.body)  # type: ignore[attr-defined]
-    ]
-    arrays = tuple(a for a in kernel.arrays if not a.name.startswith("r") or a.name == "r5")
-    missing = tuple(Array(f"f{n}", "float64") for n in range(5) if f"f{n}" not in {a.name for a in arrays})
-    kernel = replace(kernel, arrays=arrays + missing, body=(replace(nest, body=tuple(stores)),))  # type: ignore[call-arg]
-    before = device_kernel(kernel)
-    after = order(before)
-    verify(before)
-    verify(after)
-    assert set(statements(after, Store)) == set(statements(before, Store))
-    assert len(statements(after, Store)) == 6

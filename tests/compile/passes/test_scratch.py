@@ -14,6 +14,7 @@ from halocline.compile.passes.scratch import stage_uses
 from halocline.errors import InputError
 from halocline.run.ranks.mpi import world
 from stage_chains import chain
+from suites import cases
 
 # -- locations ---------------------------------------------------------------------------------------
 
@@ -168,7 +169,7 @@ def test_bits_do_not_depend_on_patches(length: int) -> None:
 # -- devices -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("length", [3, 20])
+@cases("length", [3, 20], default=[3])
 def test_a_thread_block_keeps_stages_that_fit(opencl: Any, length: int) -> None:
     """The last stages are stored in shared memory in turn, and the earlier ones in global memory."""
 

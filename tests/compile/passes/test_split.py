@@ -16,6 +16,7 @@ from halocline.lang import trace
 from halocline.lang.expression import Expr, walk
 from halocline.physics.mhd import MHD
 from kernels import in_nest, kernel_of, loads, results
+from suites import cases
 
 
 def right_hand_side() -> tuple[MHD, Kernel]:
@@ -86,8 +87,11 @@ def test_later_loops_load_values_stored_by_earlier_ones():
     assert [a.length for a in kernel.arrays if a.kind == "intermediate"] == [64, 64]
 
 
-@pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@cases(
+    "dtype, streaming",
+    itertools.product(("float64", "float32"), (False, True)),
+    default=[("float64", True), ("float32", False)],
+)
 def test_split_loops_have_the_bits_of_one_loop(monkeypatch: pytest.MonkeyPatch, dtype: str, streaming: bool):
     """Bits are equal for long rows, staggered points, a stage, a wall, sums and a sine of large angles."""
     monkeypatch.setattr("halocline.run.engine.prepare.exceeds_cache", lambda *_: streaming)
