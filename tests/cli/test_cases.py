@@ -14,10 +14,15 @@ from halocline.run.simulation.settings import Setting
 from loops import some
 
 
-def test_every_case_documents_its_parameters():
+@pytest.fixture(scope="module")
+def problems() -> dict[str, Problem]:
+    """Return the problem of each case."""
+    return {name: Problem(name) for name in case_names()}
+
+
+def test_every_case_documents_its_parameters(problems: dict[str, Problem]):
     assert len(case_names()) > 20
-    for name in some(case_names()):
-        problem = Problem(name)
+    for name, problem in some(problems.items()):
         assert problem.script.about.endswith("."), name
         assert problem.script.origin, name
         assert problem.declared, name
@@ -27,10 +32,10 @@ def test_every_case_documents_its_parameters():
             assert parameter.origin, (name, key)
 
 
-def test_defaults_lie_in_the_documented_ranges():
+def test_defaults_lie_in_the_documented_ranges(problems: dict[str, Problem]):
     count = 0
-    for name in case_names():
-        for key, parameter in Problem(name).declared.items():
+    for name, problem in problems.items():
+        for key, parameter in problem.declared.items():
             parameter.check(f"{key} of {name}", parameter.default)
             count += 1
     assert count > 100

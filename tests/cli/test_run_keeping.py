@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import xarray
@@ -18,14 +16,8 @@ from halocline.run.output import restart as checkpoints
 from halocline.run.ranks.launch import mpiexec
 from hang import HANG
 from kept_runs import run_command_line, steps_of
-
-
-def wave(*words: str | Path) -> dict[str, Any]:
-    """Return the JSON record of a run of a case, with its messages."""
-    done = run_command_line("run", "sound-wave", "--n", "16", "--threads", "1", "--json", "-", *words)
-    assert done.returncode == 0, done.stderr
-    record_data: dict[str, Any] = json.loads(done.stdout)
-    return record_data | {"said": done.stderr}
+from kept_waves import wave
+from suites import cases
 
 
 def test_a_resumed_case_has_the_bits_and_rows_of_an_uninterrupted_run(tmp_path: Path) -> None:
@@ -48,34 +40,6 @@ def test_a_resumed_case_has_the_bits_and_rows_of_an_uninterrupted_run(tmp_path: 
     assert third["checksum"] == whole["checksum"]
 
 
-def test_changed_parameters_are_reported_on_resume(tmp_path: Path) -> None:
-    wave("--steps", "3", "--checkpoint", tmp_path)
-    changed = wave("--steps", "6", "--resume", tmp_path, "--set", "nu=0.02")
-    assert "parameter nu is changed from" in changed["said"]
-    assert changed["parameters"]["nu"] == 0.02
-    resumed = wave("--steps", "6", "--resume", tmp_path)
-    assert resumed["said"] == ""
-    assert resumed["checksum"] != changed["checksum"]
-    idle = wave("--steps", "6", "--resume", tmp_path, "--set", "amplitude=0.5", "--set", "nu=0.01")
-    assert "amplitude: the value has no effect, because a restarted run does not depend on it" in idle["said"]
-    assert resumed["checksum"] == idle["checksum"]
-
-
-def test_resumed_runs_reuse_stored_parameters(tmp_path: Path) -> None:
-    wave("--steps", "3", "--set", "nu=0.02", "--checkpoint", tmp_path)
-    assert wave("--steps", "6", "--resume", tmp_path)["parameters"]["nu"] == 0.02
-
-
-def test_a_run_beyond_the_requested_steps_does_nothing(tmp_path: Path) -> None:
-    wave("--steps", "5", "--checkpoint", tmp_path / "c")
-    more = ["--resume", tmp_path / "c", "--checkpoint", tmp_path / "d", "--output", tmp_path / "a.zarr"]
-    done = wave("--steps", "3", *more)
-    assert f"no step was computed: checkpoint {tmp_path / 'c'} is already at step 5 (time" in done["said"]
-    assert "wrote" not in done["said"]
-    assert "checkpoints are in" not in done["said"]
-    assert [path.name for path in tmp_path.iterdir()] == ["c"]
-
-
 def test_the_time_of_writing_is_reported(tmp_path: Path) -> None:
     words = ["run", "sound-wave", "--n", "16", "--steps", "5", "--threads", "1"]
     done = run_command_line(*words, "--output", tmp_path / "a.zarr")
@@ -90,8 +54,8 @@ def test_the_time_of_writing_is_reported(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
+@cases(
+    "words, error",
     [
         (["--output-every", "5"], "--output-every 5: add --output STORE.zarr"),
         (["--checkpoint-every", "5"], "--checkpoint-every 5: add --checkpoint FOLDER"),
@@ -112,6 +76,7 @@ def test_the_time_of_writing_is_reported(tmp_path: Path) -> None:
         (["--checkpoint", "file"], "file is a file; expected a folder"),
         (["--only", "compute", "--output", "a.zarr"], "--output a.zarr"),
     ],
+    lambda case: case[0][0] in ("--output-every", "--keep", "--resume", "--only"),
 )
 def test_invalid_options_are_rejected_with_a_remedy(
     words: list[str], error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -141,19 +106,6 @@ def test_a_checkpoint_of_another_case_is_rejected(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
-def test_a_resumed_case_keeps_its_order_and_scheme(tmp_path: Path) -> None:
-    folder = tmp_path / "c"
-    wave("--steps", "2", "--checkpoint", folder)
-    for option, value in (("order", "4"), ("scheme", "euler")):
-        done = run_command_line("run", "sound-wave", "--resume", folder, "--steps", "4", f"--{option}", value)
-        assert done.returncode == 2
-        assert f"{option} is {value}, but checkpoint" in done.stderr
-        assert f"Leave {option} out" in done.stderr
-    done = run_command_line("run", "sound-wave", "--resume", folder, "--steps", "4", "--set", "dt=1e-3")
-    assert done.returncode == 2
-    assert "dt: the changed values may be the reason" in done.stderr
-
-
 def test_stores_contain_the_command_that_wrote_them(tmp_path: Path) -> None:
     store = tmp_path / "a wave.zarr"
     wave("--steps", "2", "--output", store)
@@ -176,13 +128,7 @@ def test_io_ranks_under_a_launcher_need_the_variable(tmp_path: Path) -> None:
     )
 
 
-def test_no_final_output_is_written_after_the_warm_up(tmp_path: Path) -> None:
-    store, folder = tmp_path / "a.zarr", tmp_path / "c"
-    wave("--steps", "6", "--warm-up", "2", "--output", store, "--checkpoint", folder)
-    assert steps_of(store) == [0, 6]
-
-
-@pytest.mark.parametrize("goal", [["--until", "1.0"], ["--steps", "3"]])
+@cases("goal", [["--until", "1.0"], ["--steps", "3"]], default=[["--steps", "3"]])
 def test_final_output_is_written_of_a_run_that_ends_in_the_warm_up(tmp_path: Path, goal: list[str]) -> None:
     store, folder = tmp_path / "a.zarr", tmp_path / "c"
     wave("--steps", "2", "--output", store, "--checkpoint", folder)
@@ -193,17 +139,7 @@ def test_final_output_is_written_of_a_run_that_ends_in_the_warm_up(tmp_path: Pat
     assert "no step was computed" not in record_data["said"]
 
 
-def test_damage_is_not_reported_as_changed_parameters(tmp_path: Path) -> None:
-    wave("--steps", "2", "--checkpoint", tmp_path)
-    chunk = next(next(tmp_path.glob("step-*")).glob("lnrho/c*"))
-    chunk.write_bytes(chunk.read_bytes()[:-8])
-    done = run_command_line("run", "sound-wave", "--resume", tmp_path, "--steps", "4", "--set", "nu=0.02")
-    assert done.returncode == 2
-    assert "is damaged" in done.stderr
-    assert "which may be why" not in done.stderr
-
-
-@pytest.mark.parametrize("option", ["--output", "--checkpoint", "--resume"])
+@cases("option", ["--output", "--checkpoint", "--resume"], default=["--output"])
 def test_an_unprintable_path_is_rejected(tmp_path: Path, option: str) -> None:
     name = os.fsdecode(os.fsencode(tmp_path) + b"/a\xff")
     for words in (["run", "sound-wave", "--n", "16", "--steps", "2"], ["solve", "poisson", "--n", "16"]):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from halocline.cli.app import run
+from halocline.run.output.restart import Saved, newest
 from halocline.study.studies.parts import PARTS
 from resumed_files import LEFT, RUNS, UNTIL_40, resumed_results
 from user_files import EXACT, HEAT, halocline, json_result
@@ -108,3 +110,107 @@ def test_a_file_that_waits_beyond_the_end_time_of_the_command_is_ended(
         run(["run", str(runs), "--until", "0.02", "--checkpoint", "ck"])
     assert ended.value.code == 1
     assert "has called sim.run 10,000 times after the end that this option sets" in capsys.readouterr().err
+
+
+SEQUENCE = """import halocline as hc
+
+n = 16
+grid = hc.Grid((n, n), periodic=True)
+T = grid.field("T")
+u = hc.Grid((n, n), walls="node").field("u", boundary=hc.Value(0.0))
+found = [hc.solve(lambda u: -hc.laplacian(u), u, 1.0).iterations]
+for kappa in (0.1, 0.2):
+    sim = hc.Simulation(
+        grid, lambda T, kappa: {T: kappa * hc.laplacian(T)}, parameters={"kappa": kappa},
+        scheme=hc.RK3(), dt=1e-3,
+    )
+    sim[T] = lambda x, y: x * (1 - x) * y
+    sim.run(until=0.0105)
+    sim[T] = sim[T] + 1.0
+    sim.run(steps=8)
+    for _ in range(2):
+        sim.run(steps=3)
+    found.append((sim.steps, sim.time, sim.checksum(T)))
+"""
+
+
+def test_a_file_of_several_problems_is_resumed_from_any_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "sequence.py"
+    path.write_text(SEQUENCE + LEFT)
+
+    def results_of(*words: str) -> list[Any]:
+        assert run(["run", str(path), "--threads", "1", *words]) == 0
+        results: list[Any] = json.loads(Path("left.json").read_text())
+        return results
+
+    whole = results_of()
+    assert [result_of_run[0] for result_of_run in whole[1:]] == [25, 25]
+    assert whole[1][2] != whole[2][2]
+    words = ["--checkpoint", "ck", "--checkpoint-every", "4", "--keep", "99", "--output", "o.zarr"]
+    assert results_of(*words) == whole
+    assert {path.name for path in tmp_path.glob("*.zarr")} == {"o.zarr", "o-2.zarr"}
+    saved = sorted(Path("ck").glob("step-*"))
+    assert len(saved) > 6
+    for checkpoint in saved[::3]:
+        assert results_of("--resume", str(checkpoint)) == whole
+    assert results_of("--resume", str(saved[2]), *words, "--overwrite") == whole
+    again = "if kappa == 0.1: first = sim\n    else: first.run(steps=1)\n    found.append("
+    path.write_text(SEQUENCE.replace("found.append((", again + "(") + LEFT)
+    with pytest.raises(SystemExit) as ended:
+        results_of("--checkpoint", "other")
+    assert ended.value.code == 2
+
+
+BREAKS = """import json
+from pathlib import Path
+import halocline as hc
+
+n = 16
+grid = hc.Grid((n, n), periodic=True)
+T = grid.field("T")
+found = []
+
+
+def stop(sim):
+    assert Path("go").exists(), "stopped"
+
+
+for kappa in (0.1, 0.2):
+    sim = hc.Simulation(
+        grid, lambda T, kappa: {T: kappa * hc.laplacian(T)}, parameters={"kappa": kappa},
+        scheme=hc.RK3(), dt=1e-3,
+    )
+    sim[T] = lambda x, y: x * (1 - x) * y
+    if kappa == 0.1:
+        sim.run(steps=8)
+    else:
+        sim.run(steps=5, every=hc.steps(3), callback=stop)
+    found.append((sim.steps, sim.checksum(T)))
+Path("left.json").write_text(json.dumps(found))
+"""
+
+
+def test_checkpoints_of_one_problem_stay_until_the_next_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "breaks.py"
+    path.write_text(BREAKS)
+    words = ["run", str(path), "--threads", "1", "--checkpoint", "ck", "--checkpoint-every", "4"]
+    Path("go").touch()
+    assert run(words[:-4]) == 0
+    whole = Path("left.json").read_text()
+    Path("go").unlink()
+    Path("left.json").unlink()
+    for resume in ([], ["--resume", "ck"]):
+        with pytest.raises(SystemExit):  # in the second problem, before its first checkpoint
+            run([*words, *resume])
+        assert Saved(newest(Path("ck"))).facts["step"] == 8
+    Path("go").touch()
+    assert run([*words, "--resume", "ck"]) == 0
+    assert Path("left.json").read_text() == whole
+    steps = [int(path.name.split("-")[1]) for path in sorted(Path("ck").glob("step-*"))]
+    assert (steps, Saved(newest(Path("ck"))).facts["step"]) == ([4, 5], 5)

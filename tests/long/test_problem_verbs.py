@@ -18,3 +18,16 @@ def test_overlap_is_measured_for_cases_and_files(tmp_path: Path) -> None:
         assert {row["name"] for row in study["methods"]} == {"colocated", "mpi", "rma"}, name
         assert all(row["step"] > 0 for row in study["methods"])
         assert study["case"] == name
+
+
+def test_a_linear_problem_is_a_case(tmp_path: Path) -> None:
+    solved = run_json("solve", "poisson", "--n", "32", "--threads", "1", cwd=tmp_path)
+    case = run_json("run", "poisson", "--n", "32", "--threads", "1", "--ranks", "2", cwd=tmp_path)
+    assert (case["iterations"], case["error_max"]) == (solved["iterations"], solved["error_max"])
+    assert case["checksum"] == case["checksums"]["u"] == solved["checksum"]
+    assert solved.keys() <= case.keys()
+    assert (case["steps"], case["time"], case["converged"]) == (solved["iterations"], None, True)
+    loose = run_json("run", "poisson", "--n", "32", "--set", "rtol=0.1", "--set", "method=cg", cwd=tmp_path)
+    assert loose["iterations"] < case["iterations"]
+    part = run_json("run", "poisson", "--n", "32", "--only", "compute", "--steps", "3", cwd=tmp_path)
+    assert (part["only"], part["checksum"]) == ("compute", None)

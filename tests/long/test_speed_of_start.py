@@ -6,9 +6,10 @@ the seconds of computation of the process count.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
-from measured_starts import measure
+from measured_starts import FIRST_CALL, check, measure
 
 # seconds of computation: from the equations to a schedule, and then to a simulation that can run
 BENCHMARK = """
@@ -36,3 +37,12 @@ def test_the_mhd_benchmark_compiles_quickly(tmp_path: Path) -> None:
     print(f"mhd-benchmark: traced {traced:.2f} s, compiled and one step {compiled:.2f} s of computing")
     assert traced < 1.0
     assert compiled < 15.0
+
+
+def test_the_heat_example_starts_quickly(tmp_path: Path) -> None:
+    check("heat, empty cache", measure(FIRST_CALL, 1, tmp_path), 5.0)
+    before = time.time()
+    check("heat, kernels in the cache", measure(FIRST_CALL, 5, tmp_path), 0.5)
+    libraries = list(tmp_path.glob("*.so"))
+    assert libraries
+    assert all(f.stat().st_mtime < before for f in libraries)  # nothing was compiled again

@@ -10,6 +10,7 @@ import pytest
 import halocline as hc
 from halocline.cli.app import run as command
 from halocline.problems.problem import Problem
+from suites import cases
 
 FILE = """
 import numpy as np
@@ -68,7 +69,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("names", "words"), WRONG)
+@cases("names, words", WRONG, default=WRONG[::2])
 def test_an_invalid_error_function_loses_no_other_result(names: str, words: str, tmp_path: Path) -> None:
     path = written(tmp_path, names)
     result = Problem(path).run()

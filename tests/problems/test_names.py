@@ -14,6 +14,7 @@ import halocline as hc
 from halocline.cli.app import run as command
 from halocline.problems.names import Extrapolated, Family, Names
 from halocline.problems.problem import Problem
+from suites import cases
 
 FILE = """
 import halocline as hc
@@ -148,7 +149,7 @@ def test_an_invalid_special_name_ends_a_file_before_its_first_step(
     assert "rename it if the file needs it for something else" in str(error.value)
 
 
-@pytest.mark.parametrize(("line", "words"), WRONG, ids=[line for line, _ in WRONG])
+@cases("line, words", WRONG, default=WRONG[::3], ids=[line for line, _ in WRONG])
 def test_a_special_name_set_after_the_run_loses_no_result(
     line: str, words: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

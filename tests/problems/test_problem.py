@@ -16,6 +16,7 @@ from halocline.errors import InputError
 from halocline.problems.files import CASES, case_names
 from halocline.problems.problem import Problem
 from halocline.run.simulation.script import Script
+from suites import cases
 
 EXPECTED = json.loads((Path(__file__).parents[1] / "data" / "case_runs.json").read_text())
 STEPS = 3
@@ -28,7 +29,7 @@ def runs() -> list[Any]:
         pytest.param(
             run,
             id=f"{run['case']}-{number}",
-            marks=[] if run["case"] in SHORT and len(run["n"]) < 3 else [pytest.mark.long],
+            marks=[] if run["case"] in SHORT and len(run["n"]) == 1 else [pytest.mark.long],
         )
         for number, run in enumerate(EXPECTED["runs"])
     ]
@@ -116,7 +117,7 @@ def test_a_title_names_a_dtype_other_than_float64() -> None:
     assert Problem("poisson", [8], dim=1, dtype="float32").title.endswith("8 unknowns, cg-fused, float32")
 
 
-@pytest.mark.parametrize("case", ["heat", "poisson"])
+@cases("case", ["heat", "poisson"], default=["heat"])
 def test_a_checkpoint_keeps_the_dtype(case: str, tmp_path: Path) -> None:
     words = ["run", case, "--dim", "1", "--threads", "1"]
     keep = ["--checkpoint", str(tmp_path / "kept"), "--checkpoint-every", "2 steps", "--dtype", "float32"]

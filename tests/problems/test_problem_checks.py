@@ -20,6 +20,7 @@ from halocline.cli.app import run as command
 from halocline.errors import InputError
 from halocline.problems.problem import Problem
 from halocline.run.simulation.settings import Setting
+from suites import cases
 
 SINK = '''"""Something that falls until it lies on a floor.
 
@@ -375,7 +376,7 @@ def test_invalid_checks_are_rejected():
 # -- pictures and start --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dim", ["1", "2", "3"])
+@cases("dim", ["1", "2", "3"], default=["2"])
 def test_pictures_show_derived_quantities(tmp_path: Path, dim: str):
     assert command(["run", "sink", "--dim", dim, "--steps", "1", "--pictures", f"{tmp_path}"]) == 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["depth.png", "square.png"]

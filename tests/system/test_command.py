@@ -5,23 +5,22 @@ Most rejected command lines run in the process of the tests, since the start of 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import pty
 import re
-import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 import record_keys
-from command_lines import COMMAND, halocline
+from command_lines import halocline
 from hang import HANG
+from loops import some
+from suites import cases
+from terminals import on_terminal, until
 
 ALL = [*record_keys.ALL, "machine"]
 
@@ -266,7 +265,7 @@ def test_cases_are_listed_and_shown(tmp_path):
     }
 
 
-@pytest.mark.parametrize("ranks", [1, 4])
+@cases("ranks", [1, 4], default=[1])
 def test_errors_of_a_user_file_show_its_lines(tmp_path, ranks):
     (tmp_path / "wrong.py").write_text("import halocline as hc\n\n\ndef f():\n    return 1 / 0\n\n\nf()\n")
     result = halocline(f"run wrong.py --ranks {ranks}", tmp_path)
@@ -364,19 +363,20 @@ def check_line(tmp_path, monkeypatch, capfd):
     return check
 
 
-@pytest.mark.parametrize(("line", "words"), WRONG)
+@cases("line, words", WRONG, default=WRONG[2::3])
 def test_invalid_commands_are_rejected(check_line, line, words):
     check_line(line, words)
 
 
 @pytest.mark.ranks(4)
-def test_invalid_options_of_ranks_are_reported_once(shared_tmp_path, monkeypatch, capfd):
+@cases("lines", [WRONG[:4], WRONG[4:]], default=[WRONG[:4]], ids=["some", "others"])
+def test_invalid_options_of_ranks_are_reported_once(lines, shared_tmp_path, monkeypatch, capfd):
     """Four ranks print one message; they run all commands in turn, since a new start takes longer."""
     from halocline.cli.main import main
     from halocline.run.ranks.mpi import world
 
     monkeypatch.chdir(shared_tmp_path)
-    for line, words in WRONG:
+    for line, words in some(lines):
         monkeypatch.setattr(sys, "argv", ["halocline", *line.split(), "--ranks", "4"])
         status = main()
         out, err = capfd.readouterr()
@@ -385,12 +385,12 @@ def test_invalid_options_of_ranks_are_reported_once(shared_tmp_path, monkeypatch
         check_text("".join(err for _, _, err in results), words)
 
 
-@pytest.mark.parametrize(("line", "words"), [WRONG[4], WRONG[10], WRONG[13]])
+@cases("line, words", [WRONG[4], WRONG[10], WRONG[13]], default=[WRONG[4]])
 def test_invalid_options_with_ranks_are_rejected(tmp_path, line, words):
     check_wrong(halocline(f"{line} --ranks 4", tmp_path), words)
 
 
-@pytest.mark.parametrize(("line", "words"), WRONG_BEFORE_RANKS)
+@cases("line, words", WRONG_BEFORE_RANKS, default=[*WRONG_BEFORE_RANKS[:3], *WRONG_BEFORE_RANKS[4::3]])
 def test_invalid_words_are_rejected(check_line, line, words):
     check_line(line, words)
 
@@ -399,7 +399,7 @@ def test_more_ranks_than_points_are_rejected(tmp_path):
     check_wrong(halocline("solve poisson --n 1 --ranks 4", tmp_path), "cannot be cut")
 
 
-@pytest.mark.parametrize("ranks", [1, 4])
+@cases("ranks", [1, 4], default=[1])
 def test_a_missing_compiler_without_cache_is_reported(tmp_path, ranks):
     line = f"solve poisson --n 16 --ranks {ranks}"
     empty = str(tmp_path / "empty")
@@ -410,31 +410,7 @@ def test_a_missing_compiler_without_cache_is_reported(tmp_path, ranks):
 # -- on a terminal -------------------------------------------------------------------------------------------
 
 
-def until(terminal: int, pattern: bytes) -> bytes:
-    """Return the output of a terminal up to the first match."""
-    output, end = b"", time.monotonic() + HANG
-    while not re.search(pattern, output) and time.monotonic() < end:
-        if select.select([terminal], [], [], 0.1)[0]:
-            with contextlib.suppress(OSError):
-                output += os.read(terminal, 4096)
-    return output
-
-
-def on_terminal(line: str, folder: Path) -> tuple[subprocess.Popen[bytes], int]:
-    """Start a command whose error stream is a terminal, and return it with the test's end of the terminal."""
-    ours, child_end = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, *line.split()],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=child_end,
-    )
-    os.close(child_end)
-    return process, ours
-
-
-@pytest.mark.parametrize("ranks", [1, 2])
+@cases("ranks", [1, 2], default=[1])
 def test_progress_is_shown_until_an_interrupt(tmp_path, ranks):
     line = f"solve poisson --n 700 --rtol 1e-300 --ranks {ranks} --threads 1 --json r.json"
     process, ours = on_terminal(line, tmp_path)
@@ -454,56 +430,3 @@ def test_progress_is_shown_until_an_interrupt(tmp_path, ranks):
 
 
 # -- a killed rank -------------------------------------------------------------------------------------------
-
-
-def stat(process: int) -> tuple[str, int] | None:
-    """Return state and parent of a process, or None for a process that has ended."""
-    with contextlib.suppress(OSError):
-        state, parent = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:2]
-        return state, int(parent)
-    return None
-
-
-def descendants(root: int) -> list[int]:
-    """Return all direct and indirect child processes."""
-    parents = {int(p.name): stat(int(p.name)) for p in Path("/proc").iterdir() if p.name.isdigit()}
-    result = [root]
-    for process in result:
-        result += [child for child, known in parents.items() if known is not None and known[1] == process]
-    return result[1:]
-
-
-def rank_of(process: int) -> int | None:
-    """Return the rank that a launcher assigned to this process."""
-    from halocline.run.ranks.library import launcher
-
-    pairs = Path(f"/proc/{process}/environ").read_text(errors="replace").split("\0")
-    started = launcher(dict(pair.split("=", 1) for pair in pairs if "=" in pair))
-    return None if started is None else started.rank
-
-
-def test_a_rank_killed_during_iterations_ends_the_run(tmp_path):
-    # the progress shows that the iterations have begun
-    line = "solve poisson --n 2048 --ranks 3 --threads 1 --json r.json"
-    process, ours = on_terminal(line, tmp_path)
-    try:
-        output = until(ours, rb"[1-9][\d,]* iterations")
-        assert b"iterations" in output, output
-        started = descendants(process.pid)
-        (victim,) = (child for child in started if rank_of(child) == 1)
-        os.kill(victim, signal.SIGKILL)
-        end = time.monotonic() + HANG
-        last = until(ours, rb"all ranks were stopped")
-        assert process.wait(HANG) != 0
-        while any(stat(child) not in (None, ("Z", 1)) for child in started):
-            assert time.monotonic() < end, f"left: {[c for c in started if stat(c)]}"
-            time.sleep(0.05)
-        # mpiexec does not always name the signal
-        pattern = rb"halocline: error: rank 1 \(process %d\) (was killed by SIGKILL|died); all ranks" % victim
-        assert re.search(pattern, last), last
-        assert process.stdout.read().strip() == b""  # no result
-        assert not (tmp_path / "r.json").exists()
-    finally:
-        process.kill()
-        process.wait()
-        os.close(ours)

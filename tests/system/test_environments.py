@@ -53,7 +53,7 @@ def checksum(tmp_path_factory: pytest.TempPathFactory) -> str:
     ("environment", "folder", "options"),
     [
         ({"HALOCLINE_CACHE": f"{{folder}}/{BYTES}"}, "plain", ()),
-        (ALONE | {"PMIX_RANK": "0"}, "plain", ("--ranks", "2")),
+        pytest.param(ALONE | {"PMIX_RANK": "0"}, "plain", ("--ranks", "2"), marks=LONG),
         pytest.param(C | {"HALOCLINE_CACHE": "{folder}/Wärme"}, "größe", (), marks=LONG),
         pytest.param(C, "größe", ("--ranks", "2"), marks=LONG),
         pytest.param({"HALOCLINE_CACHE": "~/kernels", "HOME": "{folder}"}, "plain", (), marks=LONG),

