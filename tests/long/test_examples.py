@@ -47,3 +47,8 @@ def test_where_gives_the_blast_the_same_bits(tmp_path, folder):
     assert done.returncode == 0, done.stderr
     printed = dict(line.split("  ", 1) for line in done.stdout.splitlines())
     assert {label: value.strip() for label, value in printed.items()} == run("sedov", 1, 1, folder)
+
+
+@pytest.mark.parametrize(("ranks", "threads"), [(2, 1), (3, 2)])
+def test_the_blast_prints_the_same_on_ranks_and_threads(ranks, threads, folder):
+    assert run("sedov", ranks, threads, folder) == run("sedov", 1, 1, folder)

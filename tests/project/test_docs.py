@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import json
-import os
 import pkgutil
 import re
-import subprocess
-import sys
-import time
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,9 +16,9 @@ from documented_blocks import BLOCK, ROOT, run
 from halocline.plan.trace import TRACE_EVENTS
 from halocline.problems.names import Names
 from halocline.problems.problem import Problem
-from hang import HANG
 from loops import some
 from source import LAYERS, MODULES
+from suites import cases
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 ARCHITECTURE = ROOT / "docs" / "reference" / "architecture.md"
@@ -44,25 +38,7 @@ def blocks() -> list[tuple[str, str | None]]:
     return result
 
 
-def test_the_pages_on_predictions_are_correct(tmp_path):
-    """The program of the guide runs, and the machine files of the reference are valid."""
-    from halocline.plan.machine import load_machine
-
-    ((program, _),) = BLOCK.findall((ROOT / "docs" / "how-to" / "predict.md").read_text())
-    assert re.fullmatch(
-        r"( *\d+ nodes, +\d+ ranks: .* ms a pass, efficiency \d\.\d\d\n){3}", run(program, 1, tmp_path)
-    )
-    text = (ROOT / "docs" / "reference" / "machine-model.md").read_text()
-    machine, of_gpus = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    (tmp_path / "mine.toml").write_text(machine)
-    assert load_machine(tmp_path / "mine.toml").injection == 1.25e10
-    (tmp_path / "gpus.toml").write_text(machine.replace('"cpu" ', '"gpu" ') + of_gpus)
-    gpu_machine = load_machine(tmp_path / "gpus.toml")
-    assert gpu_machine.host is not None
-    assert gpu_machine.aware is not None
-
-
-@pytest.mark.parametrize("ranks", [1, 2])
+@cases("ranks", [1, 2], default=[1])
 def test_the_tutorial_prints_the_shown_output(blocks, ranks, tmp_path):
     text = "".join(f'{code}\nhc.print("{MARK}")\n' for code, _ in blocks)
     printed = run(text, ranks, tmp_path).split(f"{MARK}\n")[:-1]
@@ -141,7 +117,7 @@ def test_every_printing_block_shows_its_output(blocks):
         assert ("hc.print(" in code) == (expected is not None), code
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
+@cases("ranks", [1, 2], default=[2])
 def test_programs_of_the_readme_print_the_shown_output(ranks, tmp_path):
     programs = BLOCK.findall((ROOT / "README.md").read_text())
     assert len(programs) == 2
@@ -151,8 +127,8 @@ def test_programs_of_the_readme_print_the_shown_output(ranks, tmp_path):
 
 @pytest.mark.parametrize(("name", "ranks"), [
     ("from-other-libraries", 2),
-    ("incompressible-flow", 2),
-    ("numpy-between-steps", 1),
+    pytest.param("incompressible-flow", 2, marks=pytest.mark.long),
+    pytest.param("numpy-between-steps", 1, marks=pytest.mark.long),
     ("numpy-between-steps", 2),
     ("seismic-modelling", 1),  # gathers whole fields on one rank
     ("staggered-grids", 2),
@@ -240,14 +216,6 @@ def test_the_reference_names_every_result_of_a_case():
         assert f"`{field.name}`" in text, field.name
 
 
-def test_the_pages_on_cases_are_correct(tmp_path):
-    (program, _), (own_case, _) = BLOCK.findall((ROOT / "docs" / "how-to" / "cases.md").read_text())
-    assert run(program, 1, tmp_path)
-    run(own_case, 1, tmp_path)
-    (tmp_path / "mine.py").write_text(own_case)
-    assert Problem(str(tmp_path / "mine.py"), [16], dim=1).run(steps=4).record.diagnostics["largest"] < 1.0
-
-
 def test_the_special_names_of_files_are_listed():
     text = (ROOT / "docs" / "reference" / "problem-files.md").read_text()
     table = text.partition("| name | meaning |\n")[2].partition("\n\n")[0]
@@ -256,65 +224,17 @@ def test_the_special_names_of_files_are_listed():
     assert expected <= listed | {"sim"}, expected - listed
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
+@cases("ranks", [1, 2], default=[1])
 def test_the_pages_on_output_are_correct(ranks, tmp_path):
     ((program, _), (reading, expected)) = BLOCK.findall((ROOT / "docs" / "how-to" / "output.md").read_text())
     run(program, ranks, tmp_path)
     assert run(reading, 1, tmp_path) == expected
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
+@cases("ranks", [1, 2], default=[2])
 def test_the_pages_on_restarts_are_correct(ranks, tmp_path):
     ((program, expected),) = BLOCK.findall((ROOT / "docs" / "how-to" / "restart.md").read_text())
     assert run(program, ranks, tmp_path) == expected
-
-
-def test_the_documented_job_resubmits_itself(tmp_path):
-    """With stand-ins for Slurm's commands, jobs end soon and are queued again until the run is complete."""
-    text = (ROOT / "docs" / "how-to" / "restart.md").read_text()
-    (job,) = re.findall(r"```sh\n(#!/bin/bash\n.*?)```", text, re.DOTALL)
-    assert "--n 256 --until 200" in job
-    script, submitted = tmp_path / "job.sh", tmp_path / "submitted"
-    stand_ins = {"srun": 'shift; exec "$@"', "sbatch": f'echo "$@" >> {submitted}'}
-    for name, line in stand_ins.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
-        (tmp_path / name).chmod(0o755)
-    path = f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-
-    def ran(left, steps):
-        script.write_text(job.replace("--n 256 --until 200", f"--n 16 --threads 1 --steps {steps}"))
-        slurm = {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": str(int(time.time()) + left)}
-        done = subprocess.run(
-            ["bash", script], cwd=tmp_path, env={**os.environ, "PATH": path, **slurm},
-            capture_output=True, text=True, timeout=HANG,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done
-
-    assert (
-        "its time limit is nearly reached" in ran(66, 10**9).stderr
-    )  # it ends a minute before the end of its job
-    assert submitted.read_text() == f"{script}\n"
-    reached = json.loads(
-        next((tmp_path / "out" / "mhd").glob("step-*/zarr.json")).read_text()
-    )["attributes"]["halocline"]["step"]  # fmt: skip
-    assert re.search(rf"^time reached .* {reached + 3:,} steps,", ran(3600, reached + 3).stdout, re.MULTILINE)
-    assert submitted.read_text() == f"{script}\n"
-
-
-def test_the_pages_on_magnetohydrodynamics_are_correct(tmp_path):
-    """All blocks form one program; the page names every option and every public name."""
-    from halocline.physics import mhd
-
-    text = (ROOT / "docs" / "how-to" / "mhd.md").read_text()
-    result = BLOCK.findall(text)
-    assert len(result) == text.count("```python") == 3
-    assert run("".join(code for code, _ in result), 1, tmp_path) == "".join(output for _, output in result)
-    _, _, options = text.partition("## Which terms\n")
-    for option in fields(mhd.Physics):
-        assert f"`{option.name}=" in options, option.name
-    for name in mhd.__all__:
-        assert f"`{name}`" in text, name
 
 
 def test_the_pages_on_walls_are_correct(tmp_path):
