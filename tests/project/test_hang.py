@@ -9,9 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from hang import HANG
+from suites import cases
 
 TESTS = Path(__file__).parents[1]
 # A limit in seconds of the wait of a test or of its program. Only limits above HANG are written as numbers.
@@ -24,7 +23,7 @@ LIMITS = re.compile(
     re.MULTILINE,
 )
 # The time has a meaning in these cases: until a stronger request to end follows, or while signals arrive.
-MEANT = {"support/local_slurm.py": ["10"], "support/rank_tests.py": ["3"], "mpi/test_ranks.py": ["1"]}
+MEANT = {"support/local_slurm.py": ["10"], "support/rank_tests.py": ["3"], "long/test_ranks.py": ["1"]}
 
 
 def limits(text: str) -> list[str]:
@@ -76,7 +75,7 @@ def test_commands_start_with_default_signals() -> None:
     assert ignored_or_blocked(done.stdout) == []
 
 
-@pytest.mark.parametrize("state", ["ignored", "blocked"])
+@cases("state", ["ignored", "blocked"], default=["ignored"])
 def test_commands_start_with_default_signals_despite_ignored_ones(state: str) -> None:
     """The states are those of `make test &` in a script under nohup, and of a parent that blocks signals."""
     begin = {
