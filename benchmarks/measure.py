@@ -36,6 +36,7 @@ MEANINGS = {  # help texts of options
     "radius": "layers of halo",
     "ranks": "numbers of ranks, separated by commas",
     "rounds": "runs of each process, whose median counts",
+    "schemes": "time integration schemes, separated by commas",
     "short": "cells along each axis for vectors of all lengths",
     "steps": "of one measurement",
     "sweeps": "numbers of sweeps of a pass, separated by commas",
@@ -158,7 +159,9 @@ def save(path: Path | None, rows: list[dict[str, Any]], **facts: Any) -> None:
         if "commit" in facts:  # if git knows no commit, the user names it
             del machine["commit"]
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"machine": machine, **facts, "rows": rows}, indent=1) + "\n")
+        head = json.dumps({"machine": machine, **facts}, indent=1).removesuffix("\n}")
+        lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
+        path.write_text(f'{head},\n "rows": [\n{lines}\n ]\n}}\n')
 
 
 def numbers(text: str) -> list[int]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import halocline as hc
 from halocline.compile.compiler import compile_program
-from halocline.compile.rotation import rotations, stored
+from halocline.compile.rotation import rotations, stored_fields
 from halocline.compile.schedule import Sweep
 
 NAMES = "abcd"
@@ -41,7 +41,7 @@ def test_a_copy_of_old_values_takes_over_their_buffer() -> None:
     _, (a, b, c, d) = fields()
     sets = {a: a[1, 0] + b, b: a.expr, c: b.expr, d: 2.0 * d}
     assert rotations(sets) == {a: (b, c)}
-    assert list(stored(sets)) == [a, d]
+    assert list(stored_fields(sets)) == [a, d]
 
 
 def test_only_one_field_takes_over_a_buffer() -> None:
@@ -79,6 +79,17 @@ def test_a_field_that_is_read_at_neighbours_is_not_overwritten() -> None:
     sweep, buffers = only_sweep(grid, {u: u[1, 0] - before[1, 0], before: u})
     assert buffers == ("a", "b", "a'")
     assert (sweep.operands, sweep.swaps, sweep.overwrites) == ((0, 1, 2), ((1, 2), (0, 1)), ())
+
+
+def test_a_rotation_uses_a_second_buffer_that_the_program_needs_anyway() -> None:
+    grid, (u, before, *_) = fields()
+
+    def step() -> None:
+        before.set(0.5 * before[1, 0])
+        hc.assign({u: u + before[0, 1], before: u})
+
+    schedule = compile_program(hc.program(step).trace(), grid)
+    assert sorted(info.name for info in schedule.fields) == ["a", "b", "b'"]
 
 
 def test_later_statements_of_a_sweep_read_the_copy() -> None:
@@ -182,7 +193,11 @@ FIXED = (
 @pytest.mark.ranks(1, 2, 3, long=(1, 2))
 def test_ranks_and_subdomains_have_the_values_of_copies() -> None:
     for steps in FIXED:
-        for options in ({"threads": 2, "patch": 4}, {"subdomains_per_rank": 2, "overlap": False}):
+        for options in (
+            {"threads": 2, "patch": 4},
+            {"subdomains_per_rank": 2, "overlap": False},
+            {"halo": "uniform", "methods": "mpi"},
+        ):
             check(steps, **options)
 
 

@@ -15,6 +15,7 @@ import pytest
 
 import halocline as hc
 from halocline.compile.compiler import compile_program
+from halocline.compile.walls import around, fills_of, independent_groups, ordered, walls
 from halocline.errors import InputError
 from halocline.lang.boundary import Ghost
 from halocline.run.ranks.mpi import world
@@ -321,3 +322,30 @@ def test_corners_do_not_depend_on_other_reads_of_a_sweep() -> None:
         sim.run()
         checksums.append(sim.checksum(v))
     assert checksums[0] == checksums[1]
+
+
+# -- groups of ghosts that device kernels compute at the same time ------------------------------------------
+
+
+def groups(u: hc.Field, points: list[tuple[int, int]]) -> list[list[tuple[str, list[int]]]]:
+    """Return the sides and layers in each group of the ghosts that a read at some offsets needs."""
+    reads = around(u, frozenset((point, u.staggered) for point in points))
+    fills = ordered(fills_of(u, walls(reads), {}))
+    return [[(fills[n].name, list(layers)) for n, layers in group] for group in independent_groups(fills)]
+
+
+def test_ghosts_without_corners_are_one_group() -> None:
+    u = hc.Grid((6, 6)).field("u", boundary=hc.Derivative(0.0))
+    (group,) = groups(u, [(2, 0), (-2, 0), (0, 1), (0, -1)])
+    assert group == [("x-", [0, 1]), ("x+", [0, 1]), ("y-", [0]), ("y+", [0])]
+
+
+def test_ghosts_at_corners_follow_those_that_they_read() -> None:
+    u = hc.Grid((6, 6)).field("u", boundary=hc.Derivative(0.0))
+    assert groups(u, [(1, 1), (-1, -1)]) == [[("x-", [0]), ("x+", [0])], [("y-", [0]), ("y+", [0])]]
+
+
+def test_layers_that_read_along_the_wall_follow_each_other() -> None:
+    grid = hc.Grid((6, 6), periodic=(False, True))
+    u = grid.field("u", boundary={"x+": hc.BoundaryKernel(lambda inward: inward[0, 1] + inward[1, -1])})
+    assert groups(u, [(2, 0)]) == [[("x+", [0])], [("x+", [1])]]

@@ -27,6 +27,21 @@ def standin() -> ctypes.CDLL:
     return cuda_standin.load(1)
 
 
+@pytest.fixture
+def sources(standin: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list of the sources that are compiled, and select bulk copies."""
+    compiled: list[str] = []
+    compile_for = prepared.compile_for
+
+    def recorded(device: Any, source: str) -> Any:
+        compiled.append(source)
+        return compile_for(device, source)
+
+    monkeypatch.setattr(prepared, "compile_for", recorded)
+    monkeypatch.setenv(VARIABLE, "1")
+    return compiled
+
+
 def checksums(shape: tuple[int, ...], dtype: str, **options: Any) -> list[str]:
     grid = hc.Grid(shape, periodic=[True] * (len(shape) - 1) + [False])
     u, v = (grid.field(name, dtype=dtype, boundary=hc.Derivative(0.0)) for name in "uv")
@@ -60,19 +75,10 @@ def test_bulk_copies_have_the_bits_of_the_cpu(
     rows: int,
     cells: int,
     planes: int,
-    standin: ctypes.CDLL,
+    sources: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     expected = checksums(shape, dtype)
-    sources: list[str] = []
-    compile_for = prepared.compile_for
-
-    def recorded(device: Any, source: str) -> Any:
-        sources.append(source)
-        return compile_for(device, source)
-
-    monkeypatch.setattr(prepared, "compile_for", recorded)
-    monkeypatch.setenv(VARIABLE, "1")
     splits = block_splits(len(shape), (8, 4), rows=rows, cells=cells, planes=planes)
     monkeypatch.setattr(prepare, "Strategy", lambda *_: Strategy("planes", splits))
     assert checksums(shape, dtype, device="cuda:0") == expected
@@ -80,9 +86,10 @@ def test_bulk_copies_have_the_bits_of_the_cpu(
 
 
 def test_rows_that_are_no_whole_vectors_are_not_copied_in_bulk(
-    standin: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
+    sources: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, "1")
     expected = checksums((9, 13, 70), "float64")
     monkeypatch.setattr(prepare, "Strategy", lambda *_: Strategy("planes", block_splits(3, (8, 4))))
     assert checksums((9, 13, 70), "float64", device="cuda:0") == expected
+    assert any("HC_COPY(double, &" in source for source in sources)
+    assert not any("HC_BULK_ROW(&" in source for source in sources)

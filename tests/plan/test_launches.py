@@ -305,7 +305,7 @@ def test_ghosts_beyond_walls_are_filled_once(drawn: Any) -> None:
     schedule, _, subdomain_plans = drawn
     for subdomain_plan in some(subdomain_plans):
         for sweep, sweep_plan, planned in some(every(schedule, subdomain_plan)):
-            parts = {walls.kernel: walls.parts for walls in sweep.walls}
+            parts = {wall.kernel: wall.parts for wall in sweep.wall_kernels}
             for launches, boxes in (
                 (planned.fills, [(f.fill, f.core) for f in sweep_plan.fills if f.core]),
                 (planned.rims, [(f.fill, rim.box) for f in sweep_plan.fills for rim in f.rims]),

@@ -230,7 +230,8 @@ extern __shared__ __align__(128) char hc_tiles[];
 // HC_COPY. Addresses and `bytes` are multiples of 16. Each group of copies has a barrier, which counts the
 // threads that copy rows, and the bytes. All threads wait for the group, which alternates between two
 // parities.
-#if defined(HC_ASYNCHRONOUS_COPIES) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if defined(HC_ASYNCHRONOUS_COPIES) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && \
+    __CUDACC_VER_MAJOR__ >= 12
 #define HC_BULK_COPIES
 #ifndef HC_BULK_ROW
 #define HC_SHARED_ADDRESS(pointer) ((unsigned)__cvta_generic_to_shared(pointer))

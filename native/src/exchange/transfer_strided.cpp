@@ -22,22 +22,21 @@ class StridedTransfer : public PersistentTransfer {
   }
 
   ~StridedTransfer() override {
-    for (Bound& bound : bound_) {
-      free(bound.requests);
-      if (!mpi_running()) continue;
-      for (MPI_Datatype& type : bound.types) MPI_Type_free(&type);
-    }
+    for (Bound& bound : bound_) release(bound);
   }
 
  protected:
-  // Sweeps swap the memory of storages. Usually, all storages are swapped together, and there are two sets of
-  // requests.
+  // Sweeps swap the memory of storages. There is a set of requests for each of the newest orders of memory.
   std::vector<MPI_Request>& requests() override {
     std::vector<char*> origins;
     origins.reserve(storages_.size());
     for (const uint32_t storage : storages_) origins.push_back(subdomain_.storages[storage]->origin());
     for (Bound& bound : bound_) {
       if (bound.origins == origins) return (current_ = &bound)->requests;
+    }
+    if (bound_.size() == kOrders) {
+      release(bound_.front());
+      bound_.pop_front();
     }
     current_ = &bound_.emplace_back(Bound{std::move(origins), {}});
     for (const auto* messages : {&receives_, &sends_}) {
@@ -58,6 +57,14 @@ class StridedTransfer : public PersistentTransfer {
     std::vector<MPI_Datatype> types;      // of the receives, then of the sends
     std::vector<MPI_Request> requests{};  // in the same order
   };
+
+  static constexpr size_t kOrders = 16;
+
+  static void release(Bound& bound) {
+    free(bound.requests);
+    if (!mpi_running()) return;
+    for (MPI_Datatype& type : bound.types) MPI_Type_free(&type);
+  }
 
   void add(const Message& message, bool incoming) {
     const MPI_Datatype type = current_->types.emplace_back(datatype(message));

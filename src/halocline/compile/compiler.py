@@ -15,7 +15,7 @@ from halocline.compile.ir.pipeline import complete_pass, is_recording, run
 from halocline.compile.numbering import Numbering, Sweeps, field_infos, number_buffers, wrapped_fields
 from halocline.compile.passes.contract import contract, count_flops
 from halocline.compile.passes.invariants import invariant_scalars, invariant_values
-from halocline.compile.passes.operands import Operands, operands, second_buffer
+from halocline.compile.passes.operands import Operands, operands
 from halocline.compile.passes.scratch import stage_uses
 from halocline.compile.printers.device import GhostLayers
 from halocline.compile.schedule import INVARIANTS, NAME, Code
@@ -25,7 +25,7 @@ from halocline.compile.targets.cpu import Cpu, condition_function, scalars_funct
 from halocline.compile.targets.device import Device
 from halocline.compile.targets.source import device_text, loop_kernel, scalars_kernel, stop_kernel
 from halocline.compile.translate import translate_ghost, translate_scalar
-from halocline.compile.walls import WallFill, independent
+from halocline.compile.walls import WallFill, independent_groups
 from halocline.errors import InputError
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.expression import walk
@@ -122,7 +122,7 @@ def arranged(program: Program, grid: Grid, halo: str = "read") -> Sweeps:
     nests |= {s: build(s, grid) for s in exchanges}
     halos = analysis.result | exchanges
     if halo != "read":
-        make_uniform(halos.values(), grid.ndim, UNIFORM[halo])
+        make_uniform(halos, grid.ndim, UNIFORM[halo])
     arrangement = Sweeps(grid, operations, nests, halos)
     return replace(
         arrangement, operations=lower.with_waits(operations, lambda sweep: set(arrangement.scalars(sweep)))
@@ -261,7 +261,7 @@ class _Compiler:
             reads={numbers[f.name]: p for f, p in halo.reads.items()},
             exchange={numbers[f.name]: p for f, p in halo.exchange.items()},
             fills=tuple(map(self.fill, halo.fills)),
-            walls=tuple(self.walls(halo.fills)),
+            wall_kernels=tuple(self.wall_kernels(halo.fills)),
             reductions=tuple(
                 schedule.Reduction(r.attribute[0], self.numbering.scalars[s], r.attribute[1])
                 for r, s in sweep.reductions.items()
@@ -269,7 +269,9 @@ class _Compiler:
             halo_kernel=halo_kernel,
             halo_extent=extent,
             swaps=tuple((numbers[a], numbers[b]) for a, b in self.arrangement.swaps(sweep)),
-            overwrites=tuple(numbers[sink] for name, sink in sinks.items() if sink != second_buffer(name)),
+            overwrites=tuple(
+                numbers[sink] for sink in sinks.values() if numbers[sink] < len(self.numbering.fields)
+            ),
             wraps=tuple(sorted(numbers[f.name] for f in wraps)),
             scratch=tuple(slots),
             stages=tuple(stages),
@@ -326,17 +328,19 @@ class _Compiler:
         )
         return result
 
-    def walls(self, fills: Sequence[WallFill]) -> Iterator[schedule.Walls]:
+    def wall_kernels(self, fills: Sequence[WallFill]) -> Iterator[schedule.WallKernel]:
         """Yield the device kernels that compute the ghosts of a sweep; none on CPUs."""
         if not isinstance(self.target, Device):
             return
-        for group in independent(fills):
+        for group in independent_groups(fills):
             ghosts = [self.ghost_layers(fills[number], layers) for number, layers in group]
             first = 0
             for end in range(1, len(group) + 1):
-                if end == len(group) or not self.target.takes(ghosts[first : end + 1]):
-                    code = self.target.walls(ghosts[first:end], self.numbering.names, len(fills[0].corners))
-                    yield schedule.Walls(self.once("walls", code), tuple(group[first:end]))
+                if end == len(group) or not self.target.parameters_fit(ghosts[first : end + 1]):
+                    code = self.target.wall_kernel(
+                        ghosts[first:end], self.numbering.names, len(fills[0].corners)
+                    )
+                    yield schedule.WallKernel(self.once("walls", code), tuple(group[first:end]))
                     first = end
 
     def ghost_layers(self, fill: WallFill, layers: range) -> GhostLayers:

@@ -6,7 +6,7 @@ in any case. This rule avoids the exchange of the search direction p in the conj
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise, product
 
@@ -277,7 +277,7 @@ class HaloAnalysis:
             self.wall_scalars.setdefault(fill.field, set()).update(scalars)
 
 
-def make_uniform(halos: Collection[SweepHalo], ndim: int, axes: int = 3) -> None:
+def make_uniform(halos_of_sweeps: Mapping[SweepGraph, SweepHalo], ndim: int, axes: int = 3) -> None:
     """Extend every exchange to the fields of all exchanges, and to segments of the maximum width.
 
     The directions of the additional segments have up to `axes` nonzero entries. With `axes` = 1, the segments
@@ -286,18 +286,21 @@ def make_uniform(halos: Collection[SweepHalo], ndim: int, axes: int = 3) -> None
     3, they are all 26 segments. The function changes neither the reads, nor the fields that are computed in
     the halo, nor the fills beyond walls.
     """
+    halos = list(halos_of_sweeps.values())
     exchanged = dict.fromkeys(f for halo in halos for f in halo.exchange)
     footprints = chain.from_iterable(halo.exchange.values() for halo in halos)
     widest = max((max(width) for footprint in footprints for _, width in footprint), default=0)
     offsets = product((-widest, 0, widest), repeat=ndim)
     uniform = Footprint.from_offsets(o for o in offsets if o.count(0) >= ndim - axes)
-    for halo in halos:
+    for sweep, halo in halos_of_sweeps.items():
         if halo.exchange:
             # the exchange must not overwrite values that the sweep computes in the halo
+            chains = rotations(sweep.sets)
+            computed = {g for f in halo.extended for g in (f, *chains.get(f, ()))}
             halo.exchange = {
                 f: uniform | halo.exchange.get(f, Footprint())
                 for f in exchanged
-                if f in halo.exchange or f not in halo.extended
+                if f in halo.exchange or f not in computed
             }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import pairwise
 from operator import or_
 
@@ -22,7 +22,7 @@ from halocline.compile.lower import (
 )
 from halocline.compile.passes.operands import double_buffered, second_buffer
 from halocline.compile.printers.spelling import Names, identifiers
-from halocline.compile.rotation import rotations, stored
+from halocline.compile.rotation import rotations, stored_fields
 from halocline.compile.schedule import AROUND, FieldInfo
 from halocline.compile.sweep import SweepNests
 from halocline.lang.expression import walk
@@ -43,27 +43,43 @@ class Sweeps:
     halos: Mapping[SweepGraph, SweepHalo]
 
     def sinks(self, sweep: SweepGraph) -> dict[str, str]:
-        """Return the buffer that a sweep writes for each field whose values it stores.
+        """Return the buffer that a sweep writes for each stored field.
 
-        This buffer is that of the field itself, that of the last of the fields that take over its buffer, or
-        its second buffer.
+        This buffer is the field itself, the last field of its rotation, or a second buffer.
         """
-        nests = self.nests[sweep]
-        last = {f: chain[-1] for f, chain in rotations(sweep.sets).items()}
-        sinks = {f.name: last.get(f, f).name for f in stored(sweep.sets)}
-        unsafe = double_buffered(nests.kernel, sinks, {f.name: nests.offsets(f) for f in sweep.sets})
-        # ghosts at corners are computed after messages arrive, while patches may already run
-        at_walls = {f.name for f in read_at_walls(self.halos[sweep])}
-        return {
-            name: second_buffer(name) if name in unsafe or sink in at_walls else sink
-            for name, sink in sinks.items()
-        }
+        return self._sinks[sweep]
+
+    @cached_property
+    def _sinks(self) -> dict[SweepGraph, dict[str, str]]:
+        result: dict[SweepGraph, dict[str, str]] = {}
+        second_buffers: set[str] = set()
+        # fields of rotations of which one needs a second buffer: any, since all have equal layouts
+        rotating: list[tuple[dict[str, str], list[str]]] = []
+        for sweep in sweeps(self.operations):
+            nests, chains = self.nests[sweep], rotations(sweep.sets)
+            sinks = {f.name: chains.get(f, (f,))[-1].name for f in stored_fields(sweep.sets)}
+            unsafe = double_buffered(nests.kernel, sinks, {f.name: nests.offsets(f) for f in sweep.sets})
+            # ghosts at corners are computed after messages arrive, while patches may already run
+            at_walls = {f.name for f in read_at_walls(self.halos[sweep])}
+            for f in stored_fields(sweep.sets):
+                if f.name in unsafe or sinks[f.name] in at_walls:
+                    if f in chains:
+                        rotating.append((sinks, [f.name, *(follower.name for follower in chains[f])]))
+                    else:
+                        sinks[f.name] = second_buffer(f.name)
+                        second_buffers.add(sinks[f.name])
+            result[sweep] = sinks
+        for sinks, names in rotating:
+            choices = [second_buffer(name) for name in names]
+            sinks[names[0]] = next((choice for choice in choices if choice in second_buffers), choices[0])
+            second_buffers.add(sinks[names[0]])
+        return result
 
     def swaps(self, sweep: SweepGraph) -> list[tuple[str, str]]:
         """Return the pairs of buffers that are swapped after a sweep, in this order."""
         sinks, chains = self.sinks(sweep), rotations(sweep.sets)
         pairs: list[tuple[str, str]] = []
-        for f in stored(sweep.sets):
+        for f in stored_fields(sweep.sets):
             buffers = [f.name, *(follower.name for follower in chains.get(f, ()))]
             if sinks[f.name] not in buffers:
                 buffers.append(sinks[f.name])

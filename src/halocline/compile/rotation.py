@@ -45,7 +45,7 @@ def rotations(sets: Mapping[Field, Expr]) -> dict[Field, tuple[Field, ...]]:
     return chains
 
 
-def stored(sets: Mapping[Field, Expr]) -> dict[Field, Expr]:
+def stored_fields(sets: Mapping[Field, Expr]) -> dict[Field, Expr]:
     """Return the fields whose values the kernel of a sweep stores, with their new values."""
     followers = {f for chain in rotations(sets).values() for f in chain}
     return {f: value for f, value in sets.items() if f not in followers}

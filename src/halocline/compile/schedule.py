@@ -82,7 +82,7 @@ class Fill:
 
 
 @dataclass(frozen=True)
-class Walls:
+class WallKernel:
     """Ghosts beyond several walls, which one device kernel computes.
 
     Parameters
@@ -116,7 +116,7 @@ class Sweep:
         If the sweep is only an exchange, these are the segments that later sweeps read.
     fills : tuple of Fill
         Boundary conditions to apply before the sweep, in this order.
-    walls : tuple of Walls
+    wall_kernels : tuple of WallKernel
         The same conditions as device kernels, which run in this order; empty for CPUs.
     reductions : tuple of Reduction
         Reductions in the order of the accumulators of the kernel.
@@ -128,7 +128,7 @@ class Sweep:
         Pairs of field numbers whose buffers are swapped after the sweep, in this order.
     overwrites : tuple of int
         Fields whose current values the kernel overwrites, instead of writing to a second buffer. The results
-        may be those of another field; a swap then exchanges the buffers of the two fields.
+        may be those of another field of a rotation, which receives the buffer by the swaps.
     wraps : tuple of int
         Fields whose halo along the last axis the kernel fills itself, if this axis is periodic and one
         subdomain spans it. In this case, the scalar `AROUND` contains the number of cells along this axis,
@@ -149,7 +149,7 @@ class Sweep:
     reads: Mapping[int, Footprint]
     exchange: Mapping[int, Footprint]
     fills: tuple[Fill, ...] = ()
-    walls: tuple[Walls, ...] = ()
+    wall_kernels: tuple[WallKernel, ...] = ()
     reductions: tuple[Reduction, ...] = ()
     halo_kernel: str | None = None
     halo_extent: Footprint = field(default_factory=Footprint)

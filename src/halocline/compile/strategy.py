@@ -12,8 +12,8 @@ from halocline.lang.grid import unknown_name_error
 MAX_THREADS_PER_BLOCK = 256
 READS = ("direct", "queue", "planes")
 SHARED_BYTES = 40 * 2**10  # maximum shared memory of a thread block for stages; CUDA allows 48 KiB in arrays
-# Maximum shared memory of a thread block for planes of fields. A multiprocessor from sm_90 on then holds two
-# blocks. For OpenCL, the limit is that of stages.
+# Maximum shared memory of a thread block for planes of fields, on CUDA devices of which a multiprocessor then
+# holds two blocks, such as sm_90. On other devices, the limit is that of stages.
 TILE_BYTES = 96 * 2**10
 REGISTERS = 192  # maximum registers for values of a thread; the other 63 are for addresses and streaming
 # Kernels that need more registers have smaller thread blocks. A multiprocessor with 65536 registers then
@@ -119,7 +119,7 @@ def block_splits(
 
 
 def thin_splits(ndim: int) -> Splits:
-    """Return the splits for ghosts and halos, which are thin along some axis: one thread per cell."""
+    """Return the splits for halos, which are thin along some axis: one thread per cell."""
     return tuple(Split(axis, "thread", 0) for axis in range(2, 2 - ndim, -1))
 
 

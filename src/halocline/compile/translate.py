@@ -10,7 +10,7 @@ from halocline.compile.dependence import stages_below
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import POINT, Array, Kernel, Table
 from halocline.compile.lower import SweepGraph
-from halocline.compile.rotation import stored
+from halocline.compile.rotation import stored_fields
 from halocline.lang.expression import Expr, text, walk
 from halocline.lang.grid import Field, Grid
 from halocline.lang.origin import Line
@@ -92,7 +92,7 @@ def translate(sweep: SweepGraph, grid: Grid) -> Kernel:
     # inner stages first, since outer stages load them; values keep the order of their arguments
     stages = [translation.stage(stage) for stage in stages_below(sweep.roots())]
     results: ir.Body = ()
-    for field, expression in stored(sweep.sets).items():
+    for field, expression in stored_fields(sweep.sets).items():
         value, origin = translation.value(expression), _origin(sweep.origins.get(field))
         results += (ir.Store(translation.field(field), value, origin),)
     for slot, reduction in enumerate(sweep.reductions):

@@ -260,7 +260,7 @@ def ordered(fills: Sequence[WallFill]) -> list[WallFill]:
     return list(done.values())
 
 
-def independent(fills: Sequence[WallFill]) -> list[list[tuple[int, range]]]:
+def independent_groups(fills: Sequence[WallFill]) -> list[list[tuple[int, range]]]:
     """Return groups of ghost layers that can be computed at the same time, in the order of the groups.
 
     Parameters

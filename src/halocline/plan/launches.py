@@ -157,12 +157,12 @@ def sweep_launches(
         boxes_of_fills: dict[int, list[Box]] = {}
         for number, box in boxes:
             boxes_of_fills.setdefault(number, []).append(box)
-        for walls in sweep.walls:
-            (kernel,) = kernels[walls.kernel]
-            fills = [(sweep.fills[number], layers) for number, layers in walls.parts]
+        for wall_kernel in sweep.wall_kernels:
+            (kernel,) = kernels[wall_kernel.kernel]
+            fills = [(sweep.fills[number], layers) for number, layers in wall_kernel.parts]
             boxes_of_parts = [
                 [_layers(box, fill.axis, fill.side, layers) for box in boxes_of_fills.get(number, ())]
-                for (number, _), (fill, layers) in zip(walls.parts, fills, strict=True)
+                for (number, _), (fill, layers) in zip(wall_kernel.parts, fills, strict=True)
             ]
             for parts in zip_longest(*boxes_of_parts, fillvalue=_empty(schedule.ndim)):
                 axes = [fill.axis for fill, _ in fills]

@@ -64,6 +64,19 @@ class Euler:
         return 1 + z
 
 
+def _stage_times(alpha: Sequence[float], beta: Sequence[float]) -> list[float]:
+    """Return the times of the stages of a scheme of Williamson after the start of a step, in steps.
+
+    The times are those that the scheme itself computes for a slope of 1.
+    """
+    times, elapsed, w = [], 0.0, 0.0
+    for a, b in zip(alpha, beta, strict=True):
+        times.append(elapsed)
+        w = a * w + 1.0
+        elapsed += b * w
+    return times
+
+
 @dataclass(frozen=True)
 class LowStorage:
     """Runge-Kutta scheme with two stored values per point (Williamson 1980, J. Comput. Phys. 35, 48).
@@ -76,16 +89,14 @@ class LowStorage:
 
     def step(self, rhs: RightHandSide, dt: Expr, make: Callable[[Field, str], Field]) -> None:
         """Record one step; see Euler.step."""
-        elapsed = w_time = 0.0  # the time after each stage, from the scheme itself
         registers: dict[Field, Field] = {}
+        times = _stage_times(self.alpha, self.beta)
         constants = list(zip(self.alpha, self.beta, strict=True))
         # the first and the last stage differ from the others: w has no value before the first stage, and the
         # last stage does not write w, because nothing reads it afterwards
         stages = chain(constants[:1], _stages("alpha beta", constants[1:-1]), constants[1:][-1:])
-        for number, ((a, b), (alpha, beta)) in enumerate(zip(constants, stages, strict=True), 1):
+        for number, (elapsed, (alpha, beta)) in enumerate(zip(times, stages, strict=True), 1):
             slopes = rhs(elapsed)
-            w_time = a * w_time + 1.0
-            elapsed += b * w_time
             registers = registers or {f: make(f, "w") for f in slopes}
             changes = {f: alpha * registers[f].expr + dt * slope for f, slope in slopes.items()}
             if number < len(constants):
@@ -112,7 +123,8 @@ class PreviousState:
 
     `previous` takes over the buffer of f, so a stage reads two values per point and writes one. `LowStorage`
     reads two and writes two. The two schemes differ by rounding errors: f - previous is rounded to the
-    precision of f. If all slopes are zero, no bit of the fields changes.
+    precision of f. If all slopes are zero, no
+    value changes.
     """
 
     alpha: tuple[float, ...]
@@ -127,12 +139,10 @@ class PreviousState:
             (alpha * beta / last, beta)
             for alpha, beta, last in zip(self.alpha[1:], self.beta[1:], self.beta, strict=False)
         ]
-        elapsed, w_time = self.beta[0], 1.0
-        for number, (share, beta) in enumerate(_stages("share beta", constants), 1):
-            w_time = self.alpha[number] * w_time + 1.0
+        times = _stage_times(self.alpha, self.beta)[1:]
+        for elapsed, (share, beta) in zip(times, _stages("share beta", constants), strict=True):
             changes = {f: share * (f - previous[f]) + beta * dt * slope for f, slope in rhs(elapsed).items()}
             assign({f: f + change for f, change in changes.items()} | _copies_of(previous))
-            elapsed += self.beta[number] * w_time
 
     def amplification(self, z: complex) -> complex:
         """Return the amplification factor of a step; see Euler.amplification."""
@@ -151,7 +161,7 @@ class StrongStability:
     The method is that of Shu and Osher (1988, J. Comput. Phys. 77, 439). At each stage f = (1 - share) start
     + share (f + dt F(f)). A quantity such as the total variation does not increase, if no forward Euler step
     of length dt increases it. The scheme stores one additional value per point, the value at the start of the
-    step. If all slopes are zero, no bit of the fields changes.
+    step. If all slopes are zero, no value changes.
     """
 
     shares: tuple[float, ...]
@@ -183,7 +193,8 @@ class RK4:
 
     The scheme stores two additional values per point: the value at the start of the step, and a weighted sum
     of the first two slopes. With the field itself, it stores three values, which is the minimum (Blum 1962,
-    Math. Comp. 16, 176). If all slopes are zero, no bit of the fields changes.
+    Math. Comp. 16, 176). If all slopes are zero, no
+    value changes.
     """
 
     def step(self, rhs: RightHandSide, dt: Expr, make: Callable[[Field, str], Field]) -> None:

@@ -20,6 +20,7 @@
 #define __CUDACC__ 1
 #define __CUDACC_RTC__ 1
 #define __CUDA_ARCH__ 900
+#define __CUDACC_VER_MAJOR__ 12
 #define __global__
 #define __device__
 #define __host__
@@ -75,7 +76,9 @@ static inline void barrier() {
 }
 
 // Bulk copies to shared memory. A barrier contains the number of threads of a group, the number of threads
-// whose copies are not complete, and the parity of the group. It copies at once, but checks the protocol.
+// whose copies are not complete, and the parity of the group. Every other row is copied at once, so that a
+// copy that comes too early overwrites values. The remaining rows are copied when a thread waits for the
+// group.
 struct Copies {
   uint16_t threads, missing;
   uint32_t parity;
@@ -87,9 +90,24 @@ static inline void bulk_init(void* memory, int threads) {
   std::memcpy(memory, &copies, sizeof copies);
 }
 
-static inline void bulk_row(void* to, const void* from, size_t bytes) {
+struct Row {
+  void* to;
+  const void* from;
+  size_t bytes;
+  const void* barrier;
+};
+static inline std::vector<Row>& late_rows() {
+  static thread_local std::vector<Row> rows;
+  return rows;
+}
+
+static inline void bulk_row(void* to, const void* from, size_t bytes, const void* memory) {
   if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from) | bytes) % 16 != 0) std::abort();
-  std::memcpy(to, from, bytes);
+  if (threadIdx.x % 2 == 0) {
+    std::memcpy(to, from, bytes);
+  } else {
+    late_rows().push_back({to, from, bytes, memory});
+  }
 }
 
 static inline void bulk_end(void* memory) {
@@ -103,6 +121,15 @@ static inline void bulk_end(void* memory) {
 static inline void bulk_wait(const void* memory, int parity) {
   barrier();
   if (static_cast<const Copies*>(memory)->parity == static_cast<uint32_t>(parity)) std::abort();
+  std::vector<Row> remaining;
+  for (const Row& row : late_rows()) {
+    if (row.barrier == memory) {
+      std::memcpy(row.to, row.from, row.bytes);
+    } else {
+      remaining.push_back(row);
+    }
+  }
+  late_rows() = remaining;
 }
 
 template <typename Call>
@@ -314,7 +341,7 @@ T max(T x, Same<T> y) {
 #define HC_COPIES_END()
 #define HC_COPIES_WAIT(groups)
 #define HC_BULK_INIT(barrier, threads) standin::bulk_init(barrier, threads)
-#define HC_BULK_ROW(to, from, bytes, barrier) standin::bulk_row(to, from, bytes)
+#define HC_BULK_ROW(to, from, bytes, barrier) standin::bulk_row(to, from, bytes, barrier)
 #define HC_BULK_END(barrier) standin::bulk_end(barrier)
 #define HC_BULK_WAIT(barrier, parity) standin::bulk_wait(barrier, parity)
 

@@ -90,7 +90,7 @@ def _in_blocks(
     return kernel, (*map(ir.DeclareShared, neighbours.tiles), replace(nest, body=body))
 
 
-def numbered(kernel: Kernel) -> Kernel:
+def number_cells(kernel: Kernel) -> Kernel:
     """Distribute the nests of a kernel over threads that number all cells of a launch, one cell each."""
     body: ir.Body = ()
     for statement in kernel.body:

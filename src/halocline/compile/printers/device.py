@@ -125,7 +125,7 @@ def print_wall_kernel(name: str, walls: Sequence[GhostLayers], names: Names, *, 
     parameters += ["HC_GLOBAL const hc_layout *layouts"] * layouts
     parameters += ["HC_GLOBAL const double *scalars", "HC_GLOBAL const hc_control *control"]
     parameters += ["const hc_frame f", f"const hc_{name} walls"]
-    out.add(f"typedef struct {{ hc_wall cells[{len(walls)}]; }} hc_{name};")
+    out.add(f"typedef struct {{ hc_wall wall[{len(walls)}]; }} hc_{name};")
     with out.block(f"HC_KERNEL {name}({', '.join(parameters)})"):
         out.add("if (control->skip != 0) return;")
         for array in arrays:
@@ -133,14 +133,14 @@ def print_wall_kernel(name: str, walls: Sequence[GhostLayers], names: Names, *, 
             argument = f"layouts[{array.number}]" if layouts else f"{array_name}_argument"
             out.add(f"const hc_layout {array_name}_layout = HC_LAYOUT({array.number}, {argument});")
         for n, wall in enumerate(walls):
-            condition = f"if (hc_block(0) < walls.cells[{n}].end_block)"
+            condition = f"if (hc_block(0) < walls.wall[{n}].end_block)"
             with out.block(f"else {condition}" if n else condition):
-                first = f"walls.cells[{n - 1}].end_block" if n else "0"
+                first = f"walls.wall[{n - 1}].end_block" if n else "0"
                 out.add(f"const hc_int64 number = hc_wall_thread({first});")
                 field_names = (names.arrays[array.name] for array in wall.arrays)
                 fields = [f"{field}_{part}" for field in field_names for part in ("data", "layout")]
                 for layer, function in enumerate(wall.functions):
-                    frame = f"hc_wall_layer(f, walls.cells[{n}], {wall.axis}, {wall.side}, {layer})"
+                    frame = f"hc_wall_layer(f, walls.wall[{n}], {wall.axis}, {wall.side}, {layer})"
                     out.add(f"{function}({', '.join([*fields, 'scalars', frame, 'number'])});")
     return str(out)
 

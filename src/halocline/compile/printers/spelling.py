@@ -98,7 +98,7 @@ _RESERVED = frozenset(
     static_assert static_cast struct switch template this thread_local throw true try typedef typeid
     typename union unsigned using virtual void volatile wchar_t while xor xor_eq
     cell cells control copied end end_plane ends f group invariants kinds lanes loop notes number partials row
-    scalars scratch shared walls why
+    scalars scratch shared wall walls why
     complex constant event_t global half imaginary kernel local pipe read_only read_write restrict
     sampler_t uniform vec_step write_only double2 float2 float4
     """.split()  # noqa: SIM905

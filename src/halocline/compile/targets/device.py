@@ -23,7 +23,7 @@ from halocline.compile.passes.invariants import invariants
 from halocline.compile.passes.merge import merge
 from halocline.compile.passes.order import order
 from halocline.compile.passes.scratch import scratch_declarations
-from halocline.compile.passes.threads import numbered, threads
+from halocline.compile.passes.threads import number_cells, threads
 from halocline.compile.passes.tile import SPLITS, fits, tile
 from halocline.compile.printers.device import (
     GhostLayers,
@@ -75,16 +75,16 @@ class Device:
         return self._kernels(kernel, names, self._thin(kernel.ndim))
 
     def wall(self, layers: Sequence[Kernel], names: Names, axis: int, side: int, comment: str) -> Code:
-        """Return a function for each layer, from the wall outward, which `walls` calls.
+        """Return a function for each layer, from the wall outward, which `wall_kernel` calls.
 
         Layers with the same formula also have separate functions, since the functions are short. For the same
         reason, their invariants are in registers.
         """
         named = [replace(layer, name=f"{NAME}_{n}", comment=comment) for n, layer in enumerate(layers)]
-        functions = [run(layer, numbered, branch_statements, order) for layer in named]
+        functions = [run(layer, number_cells, branch_statements, order) for layer in named]
         return Code("\n".join(print_ghost_function(function, names) for function in functions))
 
-    def walls(self, walls: Sequence[GhostLayers], names: Names, ndim: int) -> Code:
+    def wall_kernel(self, walls: Sequence[GhostLayers], names: Names, ndim: int) -> Code:
         """Return a kernel that fills the ghosts beyond several walls, which do not depend on each other."""
         arrays, boxes = wall_arrays(walls), len(walls) * limits.WALL_BYTES
         layouts = not _fit_parameters(len(arrays), boxes)
@@ -92,7 +92,7 @@ class Device:
         numbers, no_extent = tuple(array.number for array in arrays), ((0, 0),) * ndim
         return Code(text, (DeviceKernel(NAME, numbers, no_extent, (0,) * ndim, layouts=layouts),))
 
-    def takes(self, walls: Sequence[GhostLayers]) -> bool:
+    def parameters_fit(self, walls: Sequence[GhostLayers]) -> bool:
         """Return True if the parameters of a kernel for these walls fit into the parameter space."""
         return _fit_parameters(len(wall_arrays(walls)), len(walls) * limits.WALL_BYTES)
 
@@ -240,8 +240,10 @@ def _layouts_are_too_many(kernel: Kernel, staged: bool, reduces: bool) -> bool:
     return not _fit_parameters(len(_numbers(kernel)), more)
 
 
-def _fit_parameters(arrays: int, more: int) -> bool:
-    """Return True if a number of arrays and `more` bytes fit into the parameter space of a kernel."""
-    pointers = arrays + 2  # 2: scalars and control
-    required = pointers * limits.POINTER_BYTES + arrays * limits.LAYOUT_BYTES + limits.FRAME_BYTES + more
+def _fit_parameters(array_count: int, other_bytes: int) -> bool:
+    """Return True if some arrays and other arguments fit into the parameter space of a kernel."""
+    pointers = array_count + 2  # 2: scalars and control
+    required = (
+        pointers * limits.POINTER_BYTES + array_count * limits.LAYOUT_BYTES + limits.FRAME_BYTES + other_bytes
+    )
     return required <= limits.PARAMETER_BYTES

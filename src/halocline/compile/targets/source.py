@@ -115,7 +115,7 @@ def with_literal_layouts(
 
 
 def with_shared_layouts(source: str, layouts: Sequence[Hashable]) -> str:
-    """Return the source of a program in which arrays with equal layouts share one argument.
+    """Return the source of a program in which arrays with equal layouts use the same strides.
 
     Kernels then compute the distance to a neighbour once for all arrays of a layout, with fewer instructions
     and registers. The source depends only on which layouts are equal, not on their sizes.

@@ -193,8 +193,9 @@ def devices_of_rank(choice: DeviceChoice, comm: Communicator) -> tuple[Any, ...]
 
 def shared_bytes(interface: str, devices: Sequence[Any]) -> int:
     """Return the maximum shared memory per thread block that kernels may use on every device, in bytes."""
-    most = TILE_BYTES if interface == "cuda" else SHARED_BYTES
-    return min([most, *(int(device.local_memory) for device in devices)])
+    capacities = [int(device.local_memory) for device in devices]
+    two_blocks = all(capacity >= 2 * TILE_BYTES for capacity in capacities)
+    return min([TILE_BYTES if interface == "cuda" and two_blocks else SHARED_BYTES, *capacities])
 
 
 def sharers(devices: Sequence[Any], comm: Communicator) -> Mapping[Any, int]:
