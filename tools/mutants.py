@@ -265,7 +265,7 @@ MUTATIONS = (
     Mutation(
         "uniform-overwrites",
         HALO,
-        "if f in halo.exchange or f not in halo.extended",
+        "if f in halo.exchange or f not in computed",
         "if True",
         "uniform halos overwrite what is computed there",
         ("compile/test_halo_uniform.py",),

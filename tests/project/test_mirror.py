@@ -26,7 +26,6 @@ ELSEWHERE = {
         "compile/nvrtc.py": ("devices/test_nvrtc.py", ""),
         "compile/printers/device.py": ("devices/test_kernels.py", "opencl"),
         "compile/targets/device.py": ("devices/test_kernels.py", "Strategy"),
-        "compile/targets/source.py": ("devices/test_headers.py", ""),
         "run/devices/gpu_aware.py": ("devices/test_cuda_runs.py", "gpu_aware"),
         "run/devices/links.py": ("devices/test_cuda_runs.py", "peer"),
         "run/memory/contents.py": ("devices/test_runs.py", ""),
