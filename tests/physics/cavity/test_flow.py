@@ -157,6 +157,14 @@ def test_bits_do_not_depend_on_ranks(name: str, stages: int, settings: dict[str,
         assert record.checksum == alone(name, stages, **settings), options
 
 
+@pytest.mark.usefixtures("opencl")
+@cases("stages, settings", [(1, {}), (3, {}), (3, GATHERED)], default=[(3, GATHERED)])
+def test_bits_do_not_depend_on_the_device(stages: int, settings: dict[str, Any]) -> None:
+    all_given = {"stages": stages, "watch": 5, **settings}
+    result = run("cavity-2d", SMALL["cavity-2d"], all_given, steps=12, device="opencl:0")
+    assert result.record.checksum == alone("cavity-2d", stages, **settings)
+
+
 def test_an_iteration_is_one_sweep_with_minimal_exchange() -> None:
     """The only sweep exchanges two cells of the pressure and one cell of all other fields."""
     from halocline.compile.compiler import compile_program
