@@ -120,11 +120,12 @@ PROGRAMS: dict[str, Callable[[Take], None]] = {
 # other kernels spill none, except for a few bytes on sm_70 with shared-memory tiles.
 ALL = ("default", "direct", "planes", "memory-queue", LITERALS)
 SPILLED: dict[str, dict[str, int]] = {
-    "case-mhd-benchmark": {LITERALS: 22, "planes": 49},
+    "case-mhd-benchmark": {LITERALS: 22, "planes": 49, "vectors": 5},
     "case-helical-turbulence": {"planes": 14},
     "case-convection": {LITERALS: 13, "planes": 5},
     "case-blast": dict.fromkeys(ALL, 5),
-    "case-shock-tube": dict.fromkeys(ALL, 9),
+    "case-cavity": {"vectors": 9},
+    "case-shock-tube": dict.fromkeys(ALL, 14),
     **{f"case-{name}": dict.fromkeys(ALL, 9) for name in ("brio-wu", "rj2a", "rj4a")},
 }
 
@@ -136,10 +137,12 @@ def may_spill(name: str, strategy: str) -> float:
     """
     if strategy == "resident":
         return math.inf
+    limits = SPILLED.get(name, {})
+    if strategy in limits:
+        return limits[strategy]
     if strategy.startswith("vectors"):  # kernels that a thread computes cell by cell spill as in other blocks
         strategy = strategy.removeprefix("vectors-").replace("vectors", "default")
     reads = "default" if strategy == "memory-queue" else strategy.removeprefix("memory-")
-    limits = SPILLED.get(name, {})
     return limits.get(strategy, limits.get(reads, 50 if reads == "planes" else 0))
 
 
