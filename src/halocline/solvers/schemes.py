@@ -123,8 +123,7 @@ class PreviousState:
 
     `previous` takes over the buffer of f, so a stage reads two values per point and writes one. `LowStorage`
     reads two and writes two. The two schemes differ by rounding errors: f - previous is rounded to the
-    precision of f. If all slopes are zero, no
-    value changes.
+    precision of f. If all slopes are zero, no value changes.
     """
 
     alpha: tuple[float, ...]
@@ -193,8 +192,7 @@ class RK4:
 
     The scheme stores two additional values per point: the value at the start of the step, and a weighted sum
     of the first two slopes. With the field itself, it stores three values, which is the minimum (Blum 1962,
-    Math. Comp. 16, 176). If all slopes are zero, no
-    value changes.
+    Math. Comp. 16, 176). If all slopes are zero, no value changes.
     """
 
     def step(self, rhs: RightHandSide, dt: Expr, make: Callable[[Field, str], Field]) -> None:
