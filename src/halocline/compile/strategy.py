@@ -18,6 +18,8 @@ TILE_BYTES = 96 * 2**10
 REGISTERS = 192  # maximum registers for values of a thread; the other 63 are for addresses and streaming
 # Kernels that need more registers have smaller thread blocks. A multiprocessor with 65536 registers then
 # holds two blocks, or three if the values that vary from cell to cell fit into 168 registers per thread.
+# Blocks are also smaller if a large block reads more in sectors than the L1 cache of sm_80 holds.
+LARGE_BLOCK, CACHE_BYTES, SECTOR_BYTES = (64, 4), 192 * 2**10, 32
 SMALL_BLOCK, RESIDENT_BLOCKS, VARYING_REGISTERS = (32, 4), 3, 118
 VECTOR_BYTES = 16  # maximum size of a load or store of one thread
 MAX_ROWS = 4  # maximum rows of a thread; fields have memory for rows beyond the last one, see storage.cpp
@@ -92,7 +94,7 @@ def streaming_axis(splits: Sequence[Split]) -> int | None:
 
 
 def block_splits(
-    ndim: int, block_shape: tuple[int, int] = (64, 4), *, planes: int = 0, rows: int = 1, cells: int = 1
+    ndim: int, block_shape: tuple[int, int] = LARGE_BLOCK, *, planes: int = 0, rows: int = 1, cells: int = 1
 ) -> Splits:
     """Return the splits for 2.5D streaming along the slowest axis of a grid.
 
