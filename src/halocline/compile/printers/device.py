@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -426,50 +426,57 @@ class _Printer(KernelPrinter):
                 last = array.layers[0][1]
                 first, count = (0, last + 1) if group == 0 else (last + group, 1)
                 groups[-1].append((array, f"{self.streamed}_begin + {first}", count))
-        with self.bulk_copies(arrays) as alternatives:
-            if alternatives:
-                threads = sum(array.shape[1] for array in arrays)
-                out.add(f"HC_SHARED hc_uint64 copied[{ahead}];")
-                with out.block("if (hc_thread_number() == 0)"):
-                    for group in range(ahead):
-                        out.add(f"HC_BULK_INIT(&copied[{group}], {threads});")
-                out.add("HC_BARRIER();")
-                for group, copies in enumerate(groups):
-                    for array, plane, count in copies:
-                        self.copy_rows(array, plane, count, f"&copied[{group}]")
-                out.add("#else")
+
+        def bulk() -> None:
+            threads = sum(array.shape[1] for array in arrays)
+            out.add(f"HC_SHARED hc_uint64 copied[{ahead}];")
+            with out.block("if (hc_thread_number() == 0)"):
+                for group in range(ahead):
+                    out.add(f"HC_BULK_INIT(&copied[{group}], {threads});")
+            out.add("HC_BARRIER();")
+            for group, copies in enumerate(groups):
+                for array, plane, count in copies:
+                    self.copy_rows(array, plane, count, f"&copied[{group}]")
+
+        def plain() -> None:
             for copies in groups:
                 for array, plane, count in copies:
                     self.copy_planes(array, plane, count)
                 out.add("HC_COPIES_END();")
 
+        self.print_copies(arrays, bulk, plain)
+
     def print_load_tiles(self, statement: ir.LoadTiles) -> None:
         out, v, ahead = self.out, self.streamed, statement.ahead
         arrays = [self.kernel.array[name] for name in statement.arrays]
         newest = [(array, f"{v} + {array.layers[0][1] + ahead}") for array in arrays]
-        with self.bulk_copies(arrays) as alternatives:
-            if alternatives:
-                out.add(f"const int group = (int)({v} - {v}_begin);")
-                out.add(f"HC_BULK_WAIT(&copied[group % {ahead}], group / {ahead} & 1);")
-                out.add("HC_BARRIER();")
-                for array, plane in newest:
-                    self.copy_rows(array, plane, 1, f"&copied[group % {ahead}]")
-                out.add("#else")
+
+        def bulk() -> None:
+            out.add(f"const int group = (int)({v} - {v}_begin);")
+            out.add(f"HC_BULK_WAIT(&copied[group % {ahead}], group / {ahead} & 1);")
+            out.add("HC_BARRIER();")
+            for array, plane in newest:
+                self.copy_rows(array, plane, 1, f"&copied[group % {ahead}]")
+
+        def plain() -> None:
             out.add(f"HC_COPIES_WAIT({ahead - 1});")
             out.add("HC_BARRIER();")
             for array, plane in newest:
                 self.copy_planes(array, plane)
             out.add("HC_COPIES_END();")
+
+        self.print_copies(arrays, bulk, plain)
         for array in arrays:
             for step in self.planes_read(array):
                 place = self.place_of(array, f"{v} + {step}" if step else v)
                 out.add(f"const int {self.plane_of(array, step)} = {place};")
 
-    @contextmanager
-    def bulk_copies(self, tiles: Sequence[Array]) -> Iterator[bool]:
-        """Print the lines that select bulk copies around their code and, after #else, that of other copies.
+    def print_copies(
+        self, tiles: Sequence[Array], bulk: Callable[[], None], plain: Callable[[], None]
+    ) -> None:
+        """Print bulk and plain copies to tiles, of which HC_BULK_COPIES selects one.
 
-        The result is False if the rows of some tiles do not permit bulk copies.
+        If the rows of some tiles do not permit bulk copies, print only plain copies.
         """
         possible = all(
             array.length * ITEMSIZE[array.dtype] == VECTOR_BYTES and array.shape[1] <= self.block_threads
@@ -477,35 +484,29 @@ class _Printer(KernelPrinter):
         )
         if possible:
             self.out.add("#ifdef HC_BULK_COPIES")
-        yield possible
+            bulk()
+            self.out.add("#else")
+        plain()
         if possible:
             self.out.add("#endif")
 
     def copy_rows(self, array: Array, first: str, count: int, barrier: str) -> None:
         """Print the bulk copies of planes and the layers around them to a field tile, one row per thread."""
-        out, name, (_, rows, row) = self.out, self.name_of(array), array.shape
-        (_, last), (below, above), (before, behind) = array.layers
-        index = [*VARIABLES[:2], "cell"]
-        condition = "cells > 0"
+        out, (_, rows, row) = self.out, array.shape
+        (_, last), _, (before, behind) = array.layers
         with out.block(f"if (hc_thread_number() < {rows})"):
             out.add("const int n = (int)hc_thread_number();")
             out.add(f"const hc_int64 cell = k_begin - {before};")
             out.add(f"const hc_int64 cells = hc_min_index({row}, {self.end(2)} + {behind} - cell);")
-            if self.streaming_axis == 0:
-                index[1] = "row"
-                out.add(f"const hc_int64 row = j_begin - {below} + n;")
-                condition += f" && row < {self.end(1)} + {max(above, self.steps[1] - 1)}"
+            condition, source = self.row_of_tile(array, "n")
             out.add(
                 f"const hc_int64 end_plane = hc_min_index({first} + {count}, {self.streamed}_end + {last});"
             )
-            index[VARIABLES.index(self.streamed)] = "plane"
             with (
-                out.block(f"if ({condition})"),
+                out.block(f"if (cells > 0{condition})"),
                 out.block(f"for (hc_int64 plane = {first}; plane < end_plane; ++plane)"),
             ):
-                place = f"{index[0]} * {name}_layout.s0 + {index[1]} * {name}_layout.s1 + {index[2]}"
-                to = f"&{name}_field_tile[{self.place_of(array, 'plane')} + n * {row}]"
-                source = f"&{name}_data[{name}_layout.at + {place}]"
+                to = f"&{self.name_of(array)}_field_tile[{self.place_of(array, 'plane')} + n * {row}]"
                 vectors = f"(cells + {array.length - 1}) / {array.length} * {VECTOR_BYTES}"
                 out.add(f"HC_BULK_ROW({to}, {source}, {vectors}, {barrier});")
             out.add(f"HC_BULK_END({barrier});")
@@ -526,11 +527,9 @@ class _Printer(KernelPrinter):
 
     def copy_planes(self, array: Array, first: str, count: int = 1) -> None:
         """Print the copies of planes and the layers around them to a field tile, if a cell reads them."""
-        out, name, (_, rows, row) = self.out, self.name_of(array), array.shape
-        (_, last), (below, above), (before, behind) = array.layers
+        out, (_, rows, row) = self.out, array.shape
+        (_, last), _, (before, behind) = array.layers
         vectors, lanes = row // array.length, f" * {array.length}" if array.length > 1 else ""
-        index = [*VARIABLES[:2], "cell"]
-        conditions = [f"cell < {self.end(2)} + {behind}"]
         with out.block():
             out.add(f"hc_int64 plane = {first};")
             end = f"hc_min_index({first} + {count}, {self.streamed}_end + {last})"
@@ -539,18 +538,27 @@ class _Printer(KernelPrinter):
             if count > 1:
                 out.add("HC_UNROLL(1)")
             with out.block(planes.format(end)), out.block(loop):
-                if self.streaming_axis == 0:
-                    index[1] = "row"
-                    out.add(f"const hc_int64 row = j_begin - {below} + n / {vectors};")
-                    # rows beyond the box feed the queues of threads that have the last row
-                    conditions.append(f"row < {self.end(1)} + {max(above, self.steps[1] - 1)}")
+                condition, source = self.row_of_tile(array, f"n / {vectors}")
                 out.add(f"const hc_int64 cell = k_begin - {before} + n % {vectors}{lanes};")
-                index[VARIABLES.index(self.streamed)] = "plane"
-                place = f"{index[0]} * {name}_layout.s0 + {index[1]} * {name}_layout.s1 + {index[2]}"
-                to = f"&{name}_field_tile[{self.place_of(array, 'plane')} + n{lanes}]"
-                source = f"&{name}_data[{name}_layout.at + {place}]"
+                to = f"&{self.name_of(array)}_field_tile[{self.place_of(array, 'plane')} + n{lanes}]"
                 copy = f"HC_COPY({vector_type(array.dtype, array.length)}, {to}, {source});"
-                out.add(f"if ({' && '.join(conditions)}) {copy}")
+                out.add(f"if (cell < {self.end(2)} + {behind}{condition}) {copy}")
+
+    def row_of_tile(self, array: Array, number: str) -> tuple[str, str]:
+        """Print the row with a number in a field tile; return its condition, and the address of a cell.
+
+        The condition is true if threads read the row. It is empty if the threads of a block have one row.
+        """
+        name, (below, above) = self.name_of(array), array.layers[1]
+        index, condition = [*VARIABLES[:2], "cell"], ""
+        if self.streaming_axis == 0:
+            index[1] = "row"
+            self.out.add(f"const hc_int64 row = j_begin - {below} + {number};")
+            # rows beyond the box feed the queues of threads that have the last row
+            condition = f" && row < {self.end(1)} + {max(above, self.steps[1] - 1)}"
+        index[VARIABLES.index(self.streamed)] = "plane"
+        place = f"{index[0]} * {name}_layout.s0 + {index[1]} * {name}_layout.s1 + {index[2]}"
+        return condition, f"&{name}_data[{name}_layout.at + {place}]"
 
     def print_tile_axis(self, statement: ir.Axis) -> None:
         """Print the loop over the cells of a nest in and around the cells of a thread block."""
