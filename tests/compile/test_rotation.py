@@ -13,6 +13,9 @@ import halocline as hc
 from halocline.compile.compiler import compile_program
 from halocline.compile.rotation import rotations, stored_fields
 from halocline.compile.schedule import Sweep
+from halocline.run.domain.domain import Domain
+from halocline.run.engine.prepare import prepare
+from halocline.run.memory.store import FieldStore
 
 NAMES = "abcd"
 
@@ -212,6 +215,25 @@ def test_halos_grow_for_all_fields_that_swap_buffers() -> None:
     sim.run()
     assert sim[u].tolist() == [4, 5, 6, 7, 8, 9, 2, 3]
     assert sim[before].tolist() == [2, 3, 4, 5, 6, 7, 8, 1]
+
+
+def test_a_field_without_memory_leaves_the_fields_that_swap_buffers() -> None:
+    grid = hc.Grid(8, periodic=True)
+    u, before, oldest = (grid.field(name) for name in ("u", "before", "oldest"))
+    store = FieldStore(Domain(grid))
+
+    def allocate(values: dict[Any, Any]) -> None:
+        prepare(store, hc.program(lambda: hc.assign(values)).trace(), [])
+
+    allocate({u: u[1] + 1.0, before: u, oldest: before})
+    store.forget("before")
+    allocate({u: u[-3] + oldest})  # with a wider halo
+    assert "before" not in store.storages
+    assert store._widths["oldest"] == store._widths["u"]
+    allocate({before: 2.0 * before})  # a new field, which needs no halo
+    assert store._widths["before"] == ((0, 0),)
+    allocate({u: u[1] + 1.0, before: u})
+    assert store._widths["oldest"] == store._widths["u"] == store._widths["before"]
 
 
 @pytest.mark.usefixtures("opencl")

@@ -810,6 +810,36 @@ def test_the_host_queues_graphs_of_steps_without_waiting(cuda, standin):
     assert sum(call_counts[2][name] for name in WAITS) <= 4
 
 
+@pytest.mark.parametrize("names", ["uv", "uvw", "uvwxyzabc"])
+def test_passes_whose_buffers_rotate_are_graphs(cuda, standin, names):
+    """A graph contains the passes after which all buffers have their first roles; nine are too many."""
+    only_with(standin)
+
+    def result(device: str) -> tuple[list[list[float]], int]:
+        grid = hc.Grid((24,), periodic=True)
+        first, *others = fields = [grid.field(name) for name in names]
+
+        @hc.program
+        def program() -> None:
+            with hc.loop(limit=180):
+                hc.assign({first: first[1] + fields[-1] / 4, **dict(zip(others, fields, strict=False))})
+
+        sim = hc.Simulation(grid, program, device=device, threads=1)
+        for number, field in enumerate(fields):
+            sim[field] = np.arange(24.0) + number
+        launches = 0
+        for _ in range(3):  # the first runs record graphs
+            before = calls(standin, "cuGraphLaunch")
+            sim.run()
+            launches = calls(standin, "cuGraphLaunch") - before
+        return [sim[field].tolist() for field in fields], launches
+
+    (expected, _), (values, launches) = result("cpu"), result("cuda:0")
+    assert values == expected
+    least = 180 // len(names) if len(names) <= 8 else 0
+    assert least <= launches <= (least + 4 if least else 0)
+
+
 @pytest.mark.ranks(1, 2)
 def test_packing_is_queued_first_in_streams_of_higher_priority(cuda, standin):
     """Packing precedes the long kernels of patches, since other ranks wait for its messages."""
