@@ -12,9 +12,8 @@ WORKERS ?= 3
 HANG := 7200
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=25 \
   --max-worker-restart 0 -o faulthandler_timeout=$(HANG) -o faulthandler_exit_on_timeout=true
-# of test-openmpi: the mpicc of an Open MPI (this is Debian's), what else is built, and the tests of ranks
-OPENMPI ?= mpicc.openmpi
-OPENMPI_PLACES := VENV=build/openmpi/venv BUILD=build/openmpi/native
+# of test-openmpi: the library of an Open MPI (this is Debian's), and the tests of ranks
+OPENMPI ?= $(firstword $(wildcard /usr/lib/*/libmpi.so.40))
 OPENMPI_TESTS := $(addprefix tests/mpi/test_,ranks.py exchange.py communication.py bitwise.py)
 # of gpu-check and gpu-bench; CHECK and BENCH are more options for their programs
 DEVICE ?= cuda
@@ -23,7 +22,7 @@ NATIVE := $(wildcard native/src/*/* native/include/halocline/* native/cmake/*.*)
 SOURCES := $(wildcard native/src/*/*pp native/tests/*pp native/include/halocline/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-full test-openmpi ranks-tests lint format bench gpu-check gpu-bench docs sanitize lock clean
+.PHONY: help build run test test-full test-openmpi lint format bench gpu-check gpu-bench docs sanitize lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,21 +40,17 @@ test: build ## Run the tests that belong to every change
 
 test-full: build ## Run all tests; those of ranks with Open MPI too, where it is installed
 	$(PYTEST) tests || failed=1; \
-	if command -v $(OPENMPI) > /dev/null || [ "$$HALOCLINE_TEST_OPENMPI" = required ]; then \
+	if [ -e "$(OPENMPI)" ] || [ "$$HALOCLINE_TEST_OPENMPI" = required ]; then \
 	  $(MAKE) test-openmpi || failed=1; \
 	else \
-	  echo "no tests with Open MPI: there is no $(OPENMPI) (Debian: openmpi-bin, libopenmpi-dev)"; \
+	  echo "no tests with Open MPI: there is no libmpi.so.40 (Debian: openmpi-bin)"; \
 	fi; exit $${failed:-0}
 
-# Another environment and build: the one of `make build` keeps its MPI.
-test-openmpi: ## Run the tests of ranks with Open MPI: OPENMPI is its mpicc
-	@command -v $(OPENMPI) > /dev/null || { \
-	  echo "there is no $(OPENMPI): apt-get install openmpi-bin libopenmpi-dev," \
-	    "or name the mpicc of an Open MPI: make test-openmpi OPENMPI=/opt/openmpi/bin/mpicc" >&2; exit 1; }
-	HALOCLINE_MPI= MPICC=$(OPENMPI) $(MAKE) $(OPENMPI_PLACES) ranks-tests
-
-ranks-tests: build
-	$(PYTEST) -m "not long" $(OPENMPI_TESTS)
+test-openmpi: build ## Run the tests of ranks with Open MPI: OPENMPI is its library
+	@test -e "$(OPENMPI)" || { \
+	  echo "there is no Open MPI: apt-get install openmpi-bin," \
+	    "or name its library: make test-openmpi OPENMPI=/opt/openmpi/lib/libmpi.so.40" >&2; exit 1; }
+	HALOCLINE_MPI=$(OPENMPI) $(PYTEST) -m "not long" $(OPENMPI_TESTS)
 
 lint: build $(VENV)/dev ## Check style, types and native code
 	$(BIN)/ruff check .
@@ -101,22 +96,12 @@ lock: ## Renew the lock files
 clean: ## Remove what was built
 	rm -rf $(VENV) build out
 
-# The environment: everything at the versions of the lock file. Where the system has an MPI, the package
-# mpich stays out. The wheel of mpi4py serves most MPIs; where it loads another library than the system's
-# mpicc links, mpi4py is built, and not taken from pip's cache, where one for another MPI may lie.
-$(VENV)/installed: requirements.lock native/cmake/find_mpi.py
+# The environment: everything at the versions of the lock file.
+$(VENV)/installed: requirements.lock
 	@missing=$$(tools/missing.sh $(PYTHON)) || exit 1; \
 	if [ -n "$$missing" ]; then echo "cannot build yet: apt-get install" $$missing >&2; exit 1; fi
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	if [ "$$($(BIN)/python native/cmake/find_mpi.py --kind)" = system ]; then \
-	  grep -v '^mpich==' requirements.lock > $(VENV)/requirements.txt && \
-	  $(BIN)/python -m pip install --quiet -r $(VENV)/requirements.txt && \
-	  { $(BIN)/python native/cmake/find_mpi.py --mpi4py-fits || \
-	    $(BIN)/python -m pip install --quiet --no-cache-dir --force-reinstall --no-deps --no-binary mpi4py \
-	      $$(grep '^mpi4py==' requirements.lock); }; \
-	else \
-	  $(BIN)/python -m pip install --quiet -r requirements.lock; \
-	fi
+	$(BIN)/python -m pip install --quiet -r requirements.lock
 	@touch $@
 
 $(VENV)/dev: requirements-dev.lock $(VENV)/installed

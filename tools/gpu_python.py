@@ -147,22 +147,14 @@ def build(python: Path) -> None:
     header = run(python, "-c", "import sysconfig; print(sysconfig.get_path('include'))").stdout.strip()
     if not (Path(header) / "Python.h").exists():
         missing.append(f"the headers of Python ({header}/Python.h)")
-    mpi = run(python, ROOT / "native" / "cmake" / "find_mpi.py", PATH=path)
-    if mpi.returncode:
-        missing.append("an MPI: mpicc, or the package mpich")
+    find = "from importlib.metadata import distribution; distribution('mpich')"
+    if not shutil.which("mpiexec", path=path) and run(python, "-c", find).returncode:
+        missing.append("an MPI: mpiexec, or the package mpich")
     if missing:
         raise Lacking(
             f"native code cannot be built, without {', '.join(missing)}; bring packages as wheels: "
             "`pip download -d .whl ...` where there is a network, and WHEELS=.whl here"
         )
-    kind, *libraries = mpi.stdout.strip().split(";")
-    # native code searches the package's MPI in its own environment, and that MPI searches its files next to
-    # it
-    folder = Path(libraries[-1]).parent
-    for library in (*folder.glob("lib*.so*"), folder / "mpich") if kind == "package" else ():
-        link = python.parent.parent / "lib" / library.name
-        if not link.exists():
-            link.symlink_to(library)
     folder = PLACE / "native"
     reason = "scikit-build-core is missing"
     if has(python, "scikit_build_core"):

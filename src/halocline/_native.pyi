@@ -741,8 +741,15 @@ def stop_on_signals(signals: Sequence[int]) -> None:
     A second signal ends the process. `signal.signal` restores other handlers.
     """
 
+def load_mpi(library: str) -> None:
+    """
+    Use an MPI library, whose ABI is that of the MPI standard, of MPICH or of Open MPI.
+
+    Raises RuntimeError if the file is no such library, or if the engine uses another one.
+    """
+
 def mpi_library() -> str:
-    """Return the path of the MPI library to which native code is bound."""
+    """Return the path of the MPI library in use; empty if there is none."""
 
 def has_mailboxes(communicator: int) -> bool:
     """

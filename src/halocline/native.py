@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-import threading
 from types import ModuleType
 
 from halocline.errors import RunError
@@ -16,10 +13,8 @@ def native() -> ModuleType:
     Raises
     ------
     RunError
-        The module is not built, or its MPI library is missing.
+        The module is not built, or a library is missing.
     """
-    is_loaded = "halocline._native" in sys.modules
-    hangup = signal.getsignal(signal.SIGHUP)
     try:
         import halocline._native
 
@@ -31,10 +26,6 @@ def native() -> ModuleType:
     except ImportError as error:
         raise RunError(
             f"halocline._native cannot be loaded ({error}). If a library is missing, provide the library "
-            "with which Halocline was built (`module load`, LD_LIBRARY_PATH, or `pip install mpich` for "
-            "libmpi.so.12), or rebuild Halocline."
+            "with which Halocline was built (`module load`, LD_LIBRARY_PATH), or rebuild Halocline."
         ) from error
-    if not is_loaded and hangup is not None and threading.current_thread() is threading.main_thread():
-        # A library that MPI loads makes the process ignore SIGHUP. Runs would then outlive their terminal.
-        signal.signal(signal.SIGHUP, hangup)
     return module

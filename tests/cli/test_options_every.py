@@ -98,7 +98,7 @@ VALUES = {
     **{"--measure": "12", "--file": "f.toml", "--orders": "4", "--patches": "8", "--schedules": "dynamic"},
     **{"--vectors": "128", "--compilers": "g++"},
     **{
-        "--pythons": f"{sys.executable},{sys.executable}",
+        "--mpis": "package,package",
         "--subdomains": "12",
         "--growth": "2",
         "--rank": "0",

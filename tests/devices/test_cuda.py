@@ -817,12 +817,12 @@ def test_passes_whose_buffers_rotate_are_graphs(cuda, standin, names):
 
     def result(device: str) -> tuple[list[list[float]], int]:
         grid = hc.Grid((24,), periodic=True)
-        first, *others = fields = [grid.field(name) for name in names]
+        first, *followers = fields = [grid.field(name) for name in names]
 
         @hc.program
         def program() -> None:
             with hc.loop(limit=180):
-                hc.assign({first: first[1] + fields[-1] / 4, **dict(zip(others, fields, strict=False))})
+                hc.assign({first: first[1] + fields[-1] / 4, **dict(zip(followers, fields, strict=False))})
 
         sim = hc.Simulation(grid, program, device=device, threads=1)
         for number, field in enumerate(fields):

@@ -51,7 +51,7 @@ def test_a_part_of_a_solve_is_timed_for_as_many_iterations_as_it_takes(
             "--overwrite: the option applies only to jobs of --submit",
         ),
         ("study exchange heat", "this study times the exchange alone"),
-        ("study strong heat --steps 3 --pythons /nowhere/python", "there is no file /nowhere/python"),
+        ("study strong heat --steps 3 --mpis /nowhere/libmpi.so", "there is no file /nowhere/libmpi.so"),
         ("study paper umbc-9.9", "table or figure 'umbc-9.9' is unknown"),
         ("study paper umbc-4.1 --n 100", "--n 100: umbc-4.1 has only 1024, 2048, 4096"),
         (

@@ -134,8 +134,8 @@ def test_values_of_varied_options_are_checked_before_anything_runs() -> None:
         ("study strong heat --communication v3,v9", "--communication v3,v9: 'v9' is unknown"),
         ("study strong heat --affinity near", "--affinity near: 'near' is unknown"),
         (
-            "study strong heat --pythons no/python",
-            "there is no file no/python; expected paths of Python interpreters",
+            "study strong heat --mpis no/libmpi.so",
+            "there is no file no/libmpi.so; expected package, or paths of MPI libraries",
         ),
         ("study patches heat --steps 4 --schedules guidd", "'guidd' is unknown (did you mean 'guided'?)"),
     ):

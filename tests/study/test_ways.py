@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -165,9 +164,3 @@ def test_exclusive_options_are_detected_before_any_run() -> None:
         plan_runs(request("strong", {"gpudirect": "off,on"}))
     with pytest.raises(InputError, match="--communication v3,v3: a value is given twice"):
         plan_runs(request("strong", {"communication": "v3,v3"}))
-
-
-def test_a_data_file_is_not_run_as_a_program(tmp_path: Path) -> None:
-    (tmp_path / "python").write_text("")
-    with pytest.raises(InputError, match="is not executable; expected paths of Python interpreters"):
-        plan_runs(request("strong", {"pythons": str(tmp_path / "python")}))

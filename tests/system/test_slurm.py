@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from halocline.native import native
+from halocline.run.host.mpi_library import kind_of, mpi_library
 from halocline.run.ranks import launch
 from hang import HANG
 from local_slurm import PACKAGES, Slurm, missing, slurm_of
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.long
 HALOCLINE = Path(sys.executable).parent / "halocline"
 MPIEXEC = launch.mpiexec()
 # Interface between srun and MPI: MPICH contains pmi2, Open MPI needs a Slurm with PMIx.
-OPEN_MPI = ".so.40" in native().mpi_library()
+OPEN_MPI = kind_of(mpi_library()) == "Open MPI"
 INTERFACE = "pmix" if OPEN_MPI else "pmi2"
 WAYS = {
     "srun": f"srun --mpi={INTERFACE} --kill-on-bad-exit=1 {HALOCLINE} run CASE",

@@ -1,7 +1,5 @@
 // The Python module halocline._native.
 
-#include <dlfcn.h>
-#include <mpi.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "bindings/bindings.hpp"
+#include "mpi/standard.hpp"
 #include "ranks/mailboxes.hpp"
 #include "storage/bandwidth.hpp"
 #include "storage/memory.hpp"
@@ -22,16 +21,12 @@ using namespace nb::literals;
 namespace halocline {
 namespace {
 
-// Return the path of the MPI library that native code calls. Python compares it with the library of mpi4py.
-std::string mpi_library() {
-  Dl_info info;
-  if (dladdr(reinterpret_cast<void*>(&MPI_Comm_rank), &info) == 0 || info.dli_fname == nullptr) return "";
-  return info.dli_fname;
-}
-
 // Bind queries about this machine and the linked libraries.
 void bind_machine(nb::module_& m) {
-  m.def("mpi_library", &mpi_library, "Return the path of the MPI library to which native code is bound.");
+  m.def("load_mpi", &mpi::load, "library"_a,
+        "Use an MPI library, whose ABI is that of the MPI standard, of MPICH or of Open MPI.\n\n"
+        "Raises RuntimeError if the file is no such library, or if the engine uses another one.");
+  m.def("mpi_library", &mpi::library, "Return the path of the MPI library in use; empty if there is none.");
   m.def(
       "has_mailboxes", [](int communicator) { return Mailboxes::unified(Communicator(communicator)); },
       "communicator"_a,

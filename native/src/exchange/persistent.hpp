@@ -1,11 +1,10 @@
 // Messages by persistent MPI requests.
 #pragma once
 
-#include <mpi.h>
-
 #include <vector>
 
 #include "exchange/transfer.hpp"
+#include "mpi/standard.hpp"
 
 namespace halocline {
 

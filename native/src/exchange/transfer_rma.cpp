@@ -1,13 +1,12 @@
 // Transfer through mailboxes, after P. Mendygral et al., WOMBAT (2017), Section 4.1.1. The sender packs the
 // payload into its own window and writes a signal into the window of the receiver. The receiver reads the
 // signal, gets the payload, and signals completion.
-#include <mpi.h>
-
 #include <array>
 #include <atomic>
 #include <stdexcept>
 
 #include "exchange/transfer.hpp"
+#include "mpi/standard.hpp"
 #include "ranks/mailboxes.hpp"
 
 namespace halocline {

@@ -47,16 +47,17 @@ MPI_Comm duplicate_of(MPI_Comm parent) {
 }  // namespace
 
 bool mpi_running() {
+  if (mpi::library().empty()) return false;
   int started = 0, ended = 0;
   MPI_Initialized(&started);
   MPI_Finalized(&ended);
   return started != 0 && ended == 0;
 }
 
-Communicator::Communicator(MPI_Fint parent) {
+Communicator::Communicator(int parent) {
   if (!mpi_running())
     throw std::runtime_error("MPI is not initialized, but the engine received a communicator");
-  const MPI_Comm user = MPI_Comm_f2c(parent);
+  const MPI_Comm user = MPI_Comm_fromint(parent);
   if (user == MPI_COMM_NULL) throw std::runtime_error("the communicator is MPI_COMM_NULL");
   handle_ = duplicate_of(user);
   MPI_Comm_rank(handle_, &rank_);

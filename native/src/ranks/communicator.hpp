@@ -1,10 +1,10 @@
 // Communicator of the ranks of a run.
 #pragma once
 
-#include <mpi.h>
-
 #include <mutex>
 #include <string>
+
+#include "mpi/standard.hpp"
 
 namespace halocline {
 
@@ -13,8 +13,9 @@ namespace halocline {
 // collective call.
 class Communicator {
  public:
-  // Collective at the first use of `parent`. Throws std::runtime_error if MPI is not running.
-  explicit Communicator(MPI_Fint parent);
+  // `parent`: handle in Fortran. Collective at its first use. Throws std::runtime_error if MPI is not
+  // running.
+  explicit Communicator(int parent);
 
   MPI_Comm handle() const { return handle_; }
   int rank() const { return rank_; }

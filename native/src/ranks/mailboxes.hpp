@@ -1,13 +1,12 @@
 // Memory for messages between ranks by one-sided communication (MPI-RMA).
 #pragma once
 
-#include <mpi.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "mpi/standard.hpp"
 #include "ranks/communicator.hpp"
 
 namespace halocline {

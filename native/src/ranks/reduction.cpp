@@ -6,21 +6,23 @@ namespace halocline {
 
 namespace {
 
+struct Header {
+  StopRequests stop_requests;
+  uint64_t accumulators;
+};
+
 // A record consists of a header, which has the size of an accumulator, and the accumulators. It is one
-// element of an MPI datatype, so that MPI never splits it. The number of accumulators follows from its
-// length.
-void merge_records(void* from, void* into, int* count, MPI_Datatype* type) {
-  int bytes = 0;
-  MPI_Type_size(*type, &bytes);
-  const size_t slots = static_cast<size_t>(bytes) / sizeof(hc_accumulator);
+// element of an MPI datatype, so that MPI never splits it.
+void merge_records(void* from, void* into, int* count, MPI_Datatype*) {
   const char* source = static_cast<const char*>(from);
   char* target = static_cast<char*>(into);
   for (int record = 0; record < *count; ++record) {
-    uint64_t target_requests = 0, source_requests = 0;
-    std::memcpy(&target_requests, target, sizeof target_requests);
-    std::memcpy(&source_requests, source, sizeof source_requests);
-    target_requests |= source_requests;
-    std::memcpy(target, &target_requests, sizeof target_requests);
+    Header target_header, source_header;
+    std::memcpy(&target_header, target, sizeof target_header);
+    std::memcpy(&source_header, source, sizeof source_header);
+    target_header.stop_requests |= source_header.stop_requests;
+    std::memcpy(target, &target_header, sizeof target_header);
+    const size_t slots = target_header.accumulators + 1, bytes = slots * sizeof(hc_accumulator);
     for (size_t slot = 1; slot < slots; ++slot) {
       hc_accumulator a, b;  // buffers of MPI may be unaligned
       std::memcpy(&a, target + slot * sizeof a, sizeof a);
@@ -69,7 +71,8 @@ void Allreduce::reserve(size_t n) {
 }
 
 void Allreduce::start(const hc_accumulator* accumulators, size_t n, StopRequests stop_requests) {
-  std::memcpy(buffer_.data(), &stop_requests, sizeof stop_requests);
+  const Header header{stop_requests, n};
+  std::memcpy(buffer_.data(), &header, sizeof header);
   if (n != 0) std::memcpy(&buffer_[1], accumulators, n * sizeof(hc_accumulator));
   communicator_.check(MPI_Iallreduce(MPI_IN_PLACE, buffer_.data(), 1, types_.at(n), operation_,
                                      communicator_.handle(), &request_),
@@ -85,9 +88,9 @@ bool Allreduce::test() {
 const hc_accumulator* Allreduce::result() const { return &buffer_[1]; }
 
 StopRequests Allreduce::stop_requests() const {
-  StopRequests stop_requests = 0;
-  std::memcpy(&stop_requests, buffer_.data(), sizeof stop_requests);
-  return stop_requests;
+  Header header;
+  std::memcpy(&header, buffer_.data(), sizeof header);
+  return header.stop_requests;
 }
 
 }  // namespace halocline

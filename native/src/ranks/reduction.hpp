@@ -2,14 +2,13 @@
 // tree is valid.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstddef>
 #include <map>
 #include <memory>
 #include <vector>
 
 #include "halocline/reduce.hpp"
+#include "mpi/standard.hpp"
 #include "ranks/communicator.hpp"
 
 namespace halocline {
@@ -59,7 +58,7 @@ class Allreduce {
   const Communicator& communicator_;
   MPI_Op operation_ = MPI_OP_NULL;
   std::map<size_t, MPI_Datatype> types_;
-  std::vector<hc_accumulator> buffer_;  // the first element holds the requests
+  std::vector<hc_accumulator> buffer_;  // the first element holds the header
   MPI_Request request_ = MPI_REQUEST_NULL;
 };
 

@@ -1,11 +1,10 @@
 // Detection of ranks that do not respond while other ranks wait.
 #pragma once
 
-#include <mpi.h>
-
 #include <string>
 #include <vector>
 
+#include "mpi/standard.hpp"
 #include "ranks/communicator.hpp"
 
 namespace halocline {

@@ -228,7 +228,7 @@ PAPERS = (
     _study(
         "cavity-fig11",
         "MPI libraries, strong scaling",
-        "Code versions 2 and 3 with each MPI library of --pythons. The predictions contain no costs of MPI "
+        "Code versions 2 and 3 with each MPI library of --mpis. The predictions contain no costs of MPI "
         "libraries.",
         "strong",
         local_runs={**_RANKS, **_STRONG, **_LIBRARIES},
@@ -242,7 +242,7 @@ PAPERS = (
     _study(
         "cavity-fig12",
         "MPI libraries, weak scaling",
-        "Code versions 2 and 3 with each MPI library of --pythons, for growth type 2. The predictions "
+        "Code versions 2 and 3 with each MPI library of --mpis, for growth type 2. The predictions "
         "contain no costs of MPI libraries. The text of the paper states no numbers.",
         "weak",
         local_runs={**_RANKS, **_WEAK, **_LIBRARIES},

@@ -6,7 +6,6 @@ A variant is a set of options with which a problem is run. The papers on the cav
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from halocline.errors import InputError
 from halocline.io.table import Table
 from halocline.plan.communication import COMMUNICATIONS
+from halocline.run.host.mpi_library import PACKAGE
 from halocline.study.layout import AFFINITIES
 from halocline.study.measurement import Measurement, is_solve, mpi_library, ranks_of_node
 from halocline.study.reporting import columns as c
@@ -29,11 +29,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def _python(text: str) -> str:
-    if not Path(text).is_file():
-        raise InputError(f"--pythons: there is no file {text}; expected paths of Python interpreters")
-    if not os.access(text, os.X_OK):
-        raise InputError(f"--pythons: {text} is not executable; expected paths of Python interpreters")
+def _library(text: str) -> str:
+    if text != PACKAGE and not Path(text).is_file():
+        raise InputError(f"--mpis: there is no file {text}; expected package, or paths of MPI libraries")
     return text
 
 
@@ -59,11 +57,11 @@ COMPARED_OPTIONS = (
         "or the number of parts along each axis, such as 4x2.",
     ),
     VariedOption(
-        "python",
-        "--pythons P,P,...",
-        "Python interpreters of environments with different MPI libraries, such as .venv/bin/python (MPICH) "
-        "and build/openmpi/venv/bin/python (created by `make test-openmpi`).",
-        convert=_python,
+        "mpi",
+        "--mpis L,L,...",
+        "MPI libraries, such as package (MPICH from the Python package mpich) and "
+        "/usr/lib/x86_64-linux-gnu/libmpi.so.40 (Open MPI of Debian).",
+        convert=_library,
     ),
     VariedOption(
         "environment",

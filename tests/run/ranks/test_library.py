@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from halocline.errors import RunError
-from halocline.run.ranks import library
 from halocline.run.ranks.launch import mpiexec
 from halocline.run.ranks.library import Launcher, environment_without_launcher, is_foreign, launcher
 
@@ -39,11 +38,6 @@ def test_launcher_is_read_from_the_environment(environment, expected):
 
 
 # -- one MPI library ---------------------------------------------------------------------------------
-
-
-def test_two_libraries_are_an_error_that_names_both():
-    with pytest.raises(RunError, match=r"/a/libmpi\.so\.12.*/b/libmpi\.so\.40"):
-        library.check_library("/a/libmpi.so.12", "/b/libmpi.so.40")
 
 
 @pytest.mark.parametrize(

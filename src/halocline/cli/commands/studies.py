@@ -202,7 +202,7 @@ def paper(
     ranks: Annotated[str | None, execution_option("--ranks R,R,...")] = None,
     threads: Annotated[str | None, execution_option("--threads T,T,...")] = None,
     device: Annotated[str | None, execution_option("--device cpu|cuda[:i,j]|opencl[:i,j]")] = None,
-    pythons: Annotated[str | None, execution_option("--pythons P,P,...")] = None,
+    mpis: Annotated[str | None, execution_option("--mpis L,L,...")] = None,
     **values: Any,
 ) -> None:
     """Compare a published table or figure with predictions and measurements.
@@ -229,8 +229,8 @@ def paper(
         Numbers of threads per rank to measure.
     device
         Processor or devices of the measurements.
-    pythons
-        Python interpreters of environments with different MPI libraries, for a comparison of these libraries.
+    mpis
+        MPI libraries to compare, such as package and /usr/lib/x86_64-linux-gnu/libmpi.so.40.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def paper(
     from halocline.study import engine
 
     _check_single_process()
-    measurement_options = {"ranks": ranks, "threads": threads, "device": device, "pythons": pythons}
+    measurement_options = {"ranks": ranks, "threads": threads, "device": device, "mpis": mpis}
     explicit_options = {option: value for option, value in measurement_options.items() if value}
     papers_by_name = declared_papers()
     if name not in papers_by_name:
@@ -333,12 +333,12 @@ def _of_paper(
     request_options.pop("repeat", None)
     if "ranks" in explicit_options:
         request_options |= {"nodes": None, "per_node": None}
-    if "pythons" in explicit_options and not any(
-        keyword(option.form) == "pythons" for option in definition.varied_options
+    if "mpis" in explicit_options and not any(
+        keyword(option.form) == "mpis" for option in definition.varied_options
     ):
         raise InputError(
-            f"--pythons {explicit_options['pythons']}: study {study} does not compare MPI libraries. Leave "
-            "--pythons out."
+            f"--mpis {explicit_options['mpis']}: study {study} does not compare MPI libraries. Leave "
+            "--mpis out."
         )
     for option in ("ranks", "threads") if definition.runs_to_end else ():
         if "," in request_options[option]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from halocline import __version__
 from halocline.compile.driver import find_compiler, widest_vector
-from halocline.errors import CompileError, RunError
+from halocline.errors import CompileError, HaloclineError, RunError
 from halocline.plan.rank import RankPlan
 from halocline.run.host.process import cores
 
@@ -261,12 +261,12 @@ def _compiler() -> tuple[str | None, str | None]:
 
 
 def _mpi() -> tuple[str | None, str | None]:
-    """Return the MPI library of native code and the first line of its version text, without MPI_Init."""
-    from halocline.native import native
+    """Return the MPI library in use and the first line of its version text, without MPI_Init."""
+    from halocline.run.host.mpi_library import mpi_library
 
     try:
-        library = os.path.realpath(native().mpi_library())
-    except RunError:
+        library = os.path.realpath(mpi_library())
+    except HaloclineError:
         return None, None
     text, length = ctypes.create_string_buffer(2**16), ctypes.c_int(0)  # MPI needs less than 2**13
     if ctypes.CDLL(library).MPI_Get_library_version(text, ctypes.byref(length)) != 0:

@@ -22,10 +22,16 @@ from halocline.errors import InputError
 from halocline.native import native
 from halocline.ranges import RANKS
 from halocline.run.host import segments
+from halocline.run.host.mpi_library import kind_of, mpi_library
 from halocline.run.host.process import allow_files, binds_threads, check_stacks, cores, restoring
 from halocline.run.host.streams import complain, give_up, why_lost
 from halocline.run.ranks import mpi
-from halocline.run.ranks.library import environment_without_launcher, kind_of, launcher, mpiexec
+from halocline.run.ranks.library import (
+    environment_of_ranks,
+    environment_without_launcher,
+    launcher,
+    mpiexec,
+)
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
@@ -51,7 +57,7 @@ def environment() -> dict[str, str]:
     }
     if os.geteuid() == 0:
         permissions |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return {**permissions, **environment_without_launcher(os.environ)}
+    return {**permissions, **environment_without_launcher(os.environ), **environment_of_ranks()}
 
 
 def run_on_ranks(
@@ -175,7 +181,7 @@ def launch(
     _check_room(ranks)
     death_report: dict[str, str] = {}
     write_errors: list[OSError] = []
-    kind, affinity_set = kind_of(os.path.basename(native().mpi_library())), cores()
+    kind, affinity_set = kind_of(mpi_library()), cores()
     prctl = ctypes.CDLL(None).prctl  # resolved before the fork, since no library may be loaded after it
 
     def prepare() -> None:
@@ -265,7 +271,7 @@ def _sender(child: subprocess.Popen[str], listener: Ranks, ranks: int) -> Callab
     SIGTERM, before they have written a checkpoint. Therefore the first SIGINT or SIGTERM is sent directly to
     the ranks, if all ranks are on this node.
     """
-    kills = ".so.40" in native().mpi_library()
+    kills = kind_of(mpi_library()) == "Open MPI"
 
     def send(number: int) -> None:
         nonlocal kills

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
+import signal
+import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,16 @@ from typing import Any
 from halocline import forks
 from halocline.errors import RunError
 from halocline.native import native
+from halocline.run.host.mpi_library import (
+    OF_MPI4PY,
+    PROGRAMS,
+    VARIABLE,
+    kind_of,
+    launcher_kind,
+    library_of_mpi4py,
+    mpi4py_serves_all,
+    mpi_library,
+)
 
 # Name of a launcher, and its environment variables for the rank of a process and the number of ranks.
 LAUNCHERS = (
@@ -27,24 +40,13 @@ PMIX_SERVER = "PMIX_SERVER_URI"  # prefix of variables with the address of the P
 OF_LAUNCHERS = ("OMPI_COMM_WORLD_", "PMI_", "PMIX_", "SLURM_")
 
 
-def kind_of(library: str) -> str | None:
-    """Return "MPICH" or "Open MPI" by the file name of an MPI library, or None for other libraries."""
-    if ".so.12" in library:
-        return "MPICH"
-    return "Open MPI" if ".so.40" in library else None
-
-
 def is_foreign(library: str, environment: Mapping[str, str] = os.environ) -> bool:
     """Return True if the launcher started several processes and belongs to another MPI than `library`.
 
     With such a launcher the library reports errors, or each process starts a separate run.
     """
-    sizes = {"Open MPI": "OMPI_COMM_WORLD_SIZE", "MPICH": "PMI_SIZE"}
-    kind = kind_of(os.path.basename(library))
-    if kind is None or environment.get(sizes[kind]) or "SLURM_PROCID" in environment:
-        return False  # srun supports both MPI libraries
-    foreign_size = next(environment.get(size, "") for name, size in sizes.items() if name != kind)
-    return foreign_size.isdigit() and int(foreign_size) > 1
+    kind = kind_of(library)
+    return kind is not None and launcher_kind(environment) not in (None, kind)
 
 
 def environment_without_launcher(environment: Mapping[str, str]) -> dict[str, str]:
@@ -141,52 +143,67 @@ def initialised_mpi() -> Any:
     Raises
     ------
     RunError
-        No MPI library works, or native code uses another MPI library than mpi4py. Or this process is a forked
-        child of a process that uses MPI.
+        No MPI library works, or the engine already uses another MPI library than mpi4py. Or this process is a
+        forked child of a process that uses MPI.
     """
     forks.claim(forks.MPI)
     import mpi4py
 
     mpi4py.rc.thread_level = "multiple"  # no effect if the user has already imported mpi4py.MPI
+    hangup = signal.getsignal(signal.SIGHUP)
     try:
-        with warnings.catch_warnings():  # about the launcher of another MPI; `world` raises a clearer error
+        with warnings.catch_warnings(), _selected_for_mpi4py():
+            # about the launcher of another MPI; `world` raises a clearer error
             warnings.simplefilter("ignore", RuntimeWarning)
             from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise RunError(
-            f"mpi4py finds no MPI library ({error}); `pip install mpich`, or install the system's MPI and "
-            "build mpi4py against it: pip install --force-reinstall --no-cache-dir --no-binary mpi4py mpi4py"
+            f"mpi4py cannot use the MPI library ({error}); name another in HALOCLINE_MPI, or install the "
+            "wheel of mpi4py: pip install --force-reinstall --only-binary mpi4py mpi4py"
         ) from error
+    if hangup is not None and threading.current_thread() is threading.main_thread():
+        # A library that MPI loads makes the process ignore SIGHUP. Runs would then outlive their terminal.
+        signal.signal(signal.SIGHUP, hangup)
     if MPI.Is_finalized():
         raise RunError("MPI is finalized already: Halocline cannot run after MPI.Finalize()")
     if not MPI.Is_initialized():
         MPI.Init_thread(MPI.THREAD_MULTIPLE)
-    check_library(native().mpi_library(), library_of_mpi4py(MPI))
+    try:
+        native().load_mpi(library_of_mpi4py())
+    except RuntimeError as error:
+        raise RunError(str(error)) from error
     return MPI
 
 
-def check_library(native_library: str, mpi4py_library: str) -> None:
-    """Raise RunError if native code and mpi4py use different MPI libraries.
-
-    Parameters
-    ----------
-    native_library, mpi4py_library : str
-        Files of the libraries of native code and of mpi4py.
-    """
-    if os.path.realpath(native_library) != os.path.realpath(mpi4py_library):
-        raise RunError(
-            f"native code uses the MPI library {os.path.realpath(native_library)}, but mpi4py uses "
-            f"{os.path.realpath(mpi4py_library)}. Both must use the same library. Build both against "
-            "the same MPI: with its mpicc first on PATH, pip install --force-reinstall --no-cache-dir "
-            "--no-binary mpi4py mpi4py, then rebuild Halocline"
-        )
+@contextmanager
+def _selected_for_mpi4py() -> Iterator[None]:
+    """Make an import of mpi4py.MPI load the selected MPI library."""
+    previous = os.environ.get(OF_MPI4PY)
+    os.environ.update(_environment_of_mpi4py())
+    try:
+        yield
+    finally:
+        if previous is None:
+            os.environ.pop(OF_MPI4PY, None)
+        else:
+            os.environ[OF_MPI4PY] = previous
 
 
-# Names of the programs that start ranks, with links resolved.
-PROGRAMS = {
-    "Open MPI": ("mpiexec.openmpi", "orterun", "prterun"),
-    "MPICH": ("mpiexec.mpich", "mpiexec.hydra"),
-}
+def environment_of_ranks() -> dict[str, str]:
+    """Return the variables that make ranks use the MPI library of this process."""
+    return {VARIABLE: mpi_library(), **_environment_of_mpi4py()}
+
+
+def _environment_of_mpi4py() -> dict[str, str]:
+    """Return the variable that makes mpi4py load the MPI library in use; empty if mpi4py has its own."""
+    if not mpi4py_serves_all():
+        return {}
+    library = mpi_library()
+    if os.path.basename(library).startswith("libmpich."):
+        # The wheel of mpi4py needs libmpi.so.12. The MPICH of Debian has the same library with another name.
+        ctypes.CDLL(library)
+        return {OF_MPI4PY: str(Path(str(native().__file__)).parent / "libmpi.so.12")}
+    return {OF_MPI4PY: library}
 
 
 def mpiexec(library: Path | None = None) -> Path:
@@ -195,14 +212,14 @@ def mpiexec(library: Path | None = None) -> Path:
     Parameters
     ----------
     library : Path, optional
-        File of the library. Default: the library of native code.
+        File of the library. Default: the library in use.
 
     Raises
     ------
     RunError
         No mpiexec is installed, or only the mpiexec of another MPI library.
     """
-    library = Path(native().mpi_library()) if library is None else library
+    library = Path(mpi_library()) if library is None else library
     kind = kind_of(library.name)
     # names on Debian; plain mpiexec may belong to another MPI
     names = ["mpiexec"] if kind is None else [PROGRAMS[kind][0], "mpiexec"]
@@ -226,28 +243,3 @@ def mpiexec(library: Path | None = None) -> Path:
             "mpiexec of that library, or put it first on PATH."
         )
     raise RunError(f"no mpiexec is installed next to the MPI library {library}, and no mpiexec is on PATH")
-
-
-class _SymbolInfo(ctypes.Structure):
-    """Structure Dl_info of dladdr(3)."""
-
-    _fields_ = (
-        ("dli_fname", ctypes.c_char_p),
-        ("dli_fbase", ctypes.c_void_p),
-        ("dli_sname", ctypes.c_char_p),
-        ("dli_saddr", ctypes.c_void_p),
-    )
-
-
-def library_of_mpi4py(MPI: Any) -> str:
-    """Return the path of the library that contains the MPI_Comm_rank of mpi4py."""
-    function = ctypes.CDLL(MPI.__file__).MPI_Comm_rank
-    try:
-        dladdr = ctypes.CDLL(None).dladdr
-    except AttributeError:  # before glibc 2.34, a separate library contains dladdr
-        dladdr = ctypes.CDLL("libdl.so.2").dladdr
-    dladdr.argtypes = (ctypes.c_void_p, ctypes.POINTER(_SymbolInfo))
-    info = _SymbolInfo()
-    if not dladdr(ctypes.cast(function, ctypes.c_void_p), ctypes.byref(info)):
-        raise RunError("cannot find out which MPI library mpi4py uses: dladdr does not know MPI_Comm_rank")
-    return os.fsdecode(info.dli_fname)

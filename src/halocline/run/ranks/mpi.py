@@ -12,8 +12,8 @@ from typing import Any
 
 from halocline import forks
 from halocline.errors import InputError, RunError
-from halocline.native import native
 from halocline.run.host import segments
+from halocline.run.host.mpi_library import library_of_mpi4py, mpi_library
 from halocline.run.host.process import affinity
 from halocline.run.ranks import excepthook
 from halocline.run.ranks.communicator import Communicator, nodes_of
@@ -23,7 +23,6 @@ from halocline.run.ranks.library import (
     initialised_mpi,
     is_foreign,
     launcher,
-    library_of_mpi4py,
     mpiexec,
     send_to_launcher,
 )
@@ -42,7 +41,7 @@ def world() -> Communicator:
     Raises
     ------
     RunError
-        No MPI library works, the MPI library has too little shared memory, or the launcher, native code and
+        No MPI library works, the MPI library has too little shared memory, or the launcher and
         mpi4py belong to different MPI libraries.
     """
     parent = launcher()
@@ -50,13 +49,13 @@ def world() -> Communicator:
         return Communicator()
     send_to_launcher(f"rank {parent.rank} {os.getpid()}")  # a rank may die during the initialisation of MPI
     _at_exit(send_to_launcher, "end")
-    if is_foreign(native().mpi_library()):
+    if is_foreign(mpi_library()):
         raise RunError(_foreign(parent))  # before the MPI library ends this process with its own error
     segments.prepare()
     MPI = initialised_mpi()
     comm = MPI.COMM_WORLD
     if comm.size == 1 and parent.size is not None and parent.size > 1:
-        library = library_of_mpi4py(MPI)
+        library = library_of_mpi4py()
         srun = f", or with `srun --mpi={'pmix' if '.so.40' in library else 'pmi2'}`"
         raise RunError(
             f"the launcher ({parent.name}) started {parent.size} processes, but MPI sees only one. "
@@ -75,7 +74,7 @@ def world() -> Communicator:
 
 
 def _foreign(launch: Launcher) -> str:
-    library = os.path.realpath(native().mpi_library())
+    library = os.path.realpath(mpi_library())
     try:
         program = str(mpiexec())
     except RunError:

@@ -21,6 +21,7 @@ from halocline.problems.files import is_file
 from halocline.run.devices.devices import OnDevice, hardware_text, summary
 from halocline.run.domain.execution import Execution, chosen_devices
 from halocline.run.host.machine import this_machine
+from halocline.run.host.mpi_library import VARIABLE as MPI_VARIABLE
 from halocline.study.layout import Layout
 from halocline.study.measurement import Measurement, median_record
 
@@ -73,8 +74,8 @@ class Command:
         Device, as in `halocline.Execution`; None for the device that the environment sets.
     environment : mapping of str to str or None
         Environment variables in addition to those of this process; None removes a variable.
-    python : str
-        Python interpreter that runs the command, for example that of an environment with another MPI.
+    mpi : str or None
+        MPI library, as in the variable HALOCLINE_MPI; None for the one that the environment selects.
     """
 
     subcommand: str
@@ -83,7 +84,7 @@ class Command:
     settings: tuple[str, ...] = ()
     device: str | None = None
     environment: Mapping[str, str | None] = field(default_factory=dict)
-    python: str = sys.executable
+    mpi: str | None = None
 
     def __getattr__(self, name: str) -> Any:
         """Return the value of an option, or its default."""
@@ -94,10 +95,10 @@ class Command:
     def with_options(self, **options: Any) -> Command:
         """Return a copy of the command with additional or changed options.
 
-        The options "environment", "python" and "device" replace the fields with the same names.
+        The options "environment", "mpi" and "device" replace the fields with the same names.
         """
         field_values = {
-            name: options.pop(name) for name in ("environment", "python", "device") if name in options
+            name: options.pop(name) for name in ("environment", "mpi", "device") if name in options
         }
         return replace(self, options={**self.options, **options}, **field_values)
 
@@ -131,15 +132,15 @@ class Command:
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables of the command."""
-        variables = {**os.environ, **self.environment}
+        library = {} if self.mpi is None else {MPI_VARIABLE: self.mpi}
+        variables = {**os.environ, **library, **self.environment}
         return {name: value for name, value in variables.items() if value is not None}
 
     def facts(self) -> dict[str, Any]:
         """Return the entries of a record that the command itself does not report."""
         if self.subcommand == "bench":
             return {"case": self.name, "methods_asked": self.methods}
-        python = {} if self.python == sys.executable else {"python": self.python}
-        return {"settings": " ".join(self.settings), **python}
+        return {"settings": " ".join(self.settings)}
 
     def execution(self) -> dict[str, Any]:
         """Return the execution options of a case. Records of earlier versions do not contain them."""
@@ -191,7 +192,8 @@ def measure(
     options = {**size, **case.arguments(), **layout.options}
     settings = [word for setting in case.settings for word in ("--set", setting)]
     words = [case.subcommand, case.name, *(word for item in options.items() for word in item), *settings]
-    variables = [f"{name}={value}" for name, value in case.environment.items() if value is not None]
+    explicit_variables = {**case.environment, MPI_VARIABLE: case.mpi}
+    variables = [f"{name}={value}" for name, value in explicit_variables.items() if value is not None]
     command = shlex.join([*variables, "halocline", *words])
     started = datetime.now(UTC).isoformat(timespec="seconds")
     records = []
@@ -240,14 +242,11 @@ def with_common_keys(record: Mapping[str, Any]) -> dict[str, Any]:
 def _run(case: Command, words: Sequence[str]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="halocline-") as folder:
         file = Path(folder, "record.json")
-        command = [case.python, "-m", "halocline.cli", *words, "--json", str(file)]
-        try:
-            process = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                env=case.variables(),
-            )  # fmt: skip
-        except OSError as error:
-            raise InputError(f"cannot start the Python interpreter {case.python}: {error.strerror}") from None
+        command = [sys.executable, "-m", "halocline.cli", *words, "--json", str(file)]
+        process = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            env=case.variables(),
+        )  # fmt: skip
         if process.returncode == 0:
             record: dict[str, Any] = json.loads(file.read_text())
             if "run" not in record:
