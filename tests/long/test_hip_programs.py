@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -10,8 +11,7 @@ from hip_kernels import ARCHITECTURES, check
 from nvrtc_kernels import LITERALS, PROGRAMS
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(("name", "architecture"), zip(PROGRAMS, cycle(ARCHITECTURES), strict=False))
 def test_every_program_compiles_for_amd_gpus(name: str, architecture: str, record_property: Any) -> None:
     check(name, ["default", LITERALS, "planes"], architecture, record_property)
 
