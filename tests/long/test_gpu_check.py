@@ -54,7 +54,7 @@ def test_the_check_passes_where_pocl_is_the_device(opencl: list[Any], tmp_path: 
     ("name", "options"),
     [
         ("gpu_heat", ["--n", "32", "--orders", "2", "--dtypes", "float64", "--passes", "2"]),
-        ("gpu_mhd", ["--n", "12", "--orders", "2", "--passes", "1"]),
+        ("gpu_mhd", ["--n", "12", "--orders", "2", "--passes", "1", "--schemes", "rk3"]),
         ("gpu_cg", ["--n", "64", "--iterations", "5"]),
         ("gpu_exchange", ["--n", "12", "--axes", "z", "--ranks", "2", "--rounds", "1"]),
         ("gpu_launches", ["--n", "8", "--sweeps", "2", "--cases", "walls", "--passes", "2"]),

@@ -171,7 +171,9 @@ class _Compiler:
         return self.symbols[code]
 
     def note_constants(self, symbol: str, kernel: Kernel) -> None:
-        """Note the symbol in constant memory of a kernel if its values do not change during a run."""
+        """Note the symbol in constant memory of a device kernel if its values do not change during a run."""
+        if not isinstance(self.target, Device):
+            return
         if invariant_values(kernel) and self.changing.isdisjoint(invariant_scalars(kernel)):
             self.device_constants.add(INVARIANTS.replace(NAME, symbol))
 

@@ -357,8 +357,6 @@ def device_links(devices: Sequence[Any], subdomains_per_device: int, comm: Commu
         Links, identical on all ranks, because a layout uses the same placement on all nodes. The distance is
         None if the links of the nodes differ.
     """
-    if not devices:
-        return DeviceLinks()
     devices_by_rank = comm.allgather_of_node([device.identity for device in devices])
     links = DeviceLinks()
     # Only one process per node queries NVML, because the visible devices of processes may differ.

@@ -249,9 +249,7 @@ class Domain:
             "the device is", self.execution.device, "all ranks need the same device= or HALOCLINE_DEVICE"
         )
         self.devices = devices_of_rank(self.execution.devices, self.comm)
-        self.device_links: DeviceLinks = device_links(
-            self.devices, self.execution.subdomains_per_rank, self.comm
-        )
+        self.device_links = DeviceLinks()
         self.shared_bytes = shared_bytes(self.execution.devices.interface, self.devices)
         self.places: tuple[OnDevice, ...] = ()
         self.subdomains: tuple[int, ...] = ()
@@ -265,6 +263,7 @@ class Domain:
         self.threads = self.execution.threads or default_threads(self.comm)
         self._notice(*self.execution.ignored_options)
         if self.devices:
+            self.device_links = device_links(self.devices, self.execution.subdomains_per_rank, self.comm)
             self.sharers = sharers(self.devices, machines)
             # The kernels are the same on all ranks, so the smallest value of all ranks applies.
             self.shared_bytes = min(self.comm.allgather(self.shared_bytes))
