@@ -40,7 +40,7 @@ MPI_Comm duplicate_of(MPI_Comm parent) {
     throw std::runtime_error("the communicator cannot be duplicated");
   }
   MPI_Comm_set_errhandler(*duplicate, MPI_ERRORS_RETURN);
-  MPI_Comm_set_attr(parent, duplicate_key(), duplicate.get());
+  MPI_Comm_set_attr(parent, duplicate_key(), static_cast<void*>(duplicate.get()));
   return *duplicate.release();
 }
 
