@@ -1,6 +1,7 @@
 // Functions of the MPI standard's ABI that call a library with the ABI of MPICH or of Open MPI.
 #include "mpi/families.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -245,11 +246,24 @@ struct Call<Family, function> {
 
 // --- functions with arguments that have no type of their own, or with arrays ---
 
+// Array that needs no allocation if it is short, since polls convert their requests.
+template <typename T>
+class Buffer {
+ public:
+  explicit Buffer(int count) {
+    if (static_cast<size_t>(count) > fixed_.size()) longer_.resize(static_cast<size_t>(count));
+  }
+  T* data() { return longer_.empty() ? fixed_.data() : longer_.data(); }
+
+ private:
+  std::array<T, 64> fixed_;
+  std::vector<T> longer_;
+};
+
 template <typename Family>
 struct Functions {
   template <auto* function>
   using To = Call<Family, function>;
-  using Handles = std::vector<typename Family::Handle>;
 
   static int source_of(int rank) { return rank == MPI_ANY_SOURCE ? Family::kAnySource : rank; }
   static int tag_of(int tag) { return tag == MPI_ANY_TAG ? Family::kAnyTag : tag; }
@@ -260,48 +274,52 @@ struct Functions {
     return levels.at(static_cast<size_t>(level));
   }
 
-  static Handles& handles(int count, const MPI_Request* requests) {
-    thread_local Handles result;
-    result.clear();
-    for (int n = 0; n < count; ++n) result.push_back(to_library<Family>(number(requests[n])));
-    return result;
+  // Handles of some requests, in the order of the requests. No request but the null handle is predefined.
+  // Without the table of predefined handles, this is a vector loop.
+  static void convert(const MPI_Request* requests, int count, typename Family::Handle* handles) {
+    std::transform(requests, requests + count, handles,
+                   [null = to_library<Family>(number(MPI_REQUEST_NULL))](MPI_Request request) {
+                     return request == MPI_REQUEST_NULL ? null : Family::handle(number(request));
+                   });
   }
 
-  static void take(const Handles& handles, MPI_Request* requests) {
-    for (const auto& handle : handles) *requests++ = from_library<Family, MPI_Request>(handle);
-  }
-
-  static int startall(int count, MPI_Request* requests) {
-    Handles& converted = handles(count, requests);
-    const int code = To<&MPI_Startall>::real(count, converted.data());
-    take(converted, requests);
-    return code;
+  static int startall(int count, MPI_Request* requests) {  // persistent requests keep their handles
+    Buffer<typename Family::Handle> handles(count);
+    convert(requests, count, handles.data());
+    return To<&MPI_Startall>::real(count, handles.data());
   }
 
   static int testall(int count, MPI_Request* requests, int* flag,
                      MPI_Status*) {  // the engine ignores statuses
-    Handles& converted = handles(count, requests);
-    const int code = To<&MPI_Testall>::real(count, converted.data(), flag,
+    Buffer<typename Family::Handle> handles(count);
+    convert(requests, count, handles.data());
+    const int code = To<&MPI_Testall>::real(count, handles.data(), flag,
                                             predefined<typename Family::Status*>(Family::kStatusIgnore));
-    take(converted, requests);
+    for (int n = 0; *flag != 0 && n < count; ++n) {
+      requests[n] = from_library<Family, MPI_Request>(handles.data()[n]);
+    }
     return code;
   }
 
+  // Only the requests that have completed change.
   static int testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
-    thread_local std::vector<typename Family::Status> results;
-    results.resize(static_cast<size_t>(count));
-    Handles& converted = handles(count, requests);
-    const int code = To<&MPI_Testsome>::real(count, converted.data(), done, indices, results.data());
-    take(converted, requests);
-    for (int n = 0; n < *done; ++n) Family::read(results[static_cast<size_t>(n)], statuses[n]);
+    Buffer<typename Family::Handle> handles(count);
+    Buffer<typename Family::Status> results(count);
+    convert(requests, count, handles.data());
+    const int code = To<&MPI_Testsome>::real(count, handles.data(), done, indices, results.data());
+    for (int n = 0; n < *done; ++n) {  // MPI_UNDEFINED is negative
+      requests[indices[n]] = from_library<Family, MPI_Request>(handles.data()[indices[n]]);
+      Family::read(results.data()[n], statuses[n]);
+    }
     return code == Family::kErrInStatus ? MPI_ERR_IN_STATUS : code;
   }
 
   static int type_create_struct(int count, const int* lengths, const MPI_Aint* places,
                                 const MPI_Datatype* types, MPI_Datatype* result) {
-    Handles converted;
-    for (int n = 0; n < count; ++n) converted.push_back(to_library<Family>(number(types[n])));
-    return To<&MPI_Type_create_struct>::real(count, lengths, places, converted.data(),
+    Buffer<typename Family::Handle> handles(count);
+    std::transform(types, types + count, handles.data(),
+                   [](MPI_Datatype type) { return to_library<Family>(number(type)); });
+    return To<&MPI_Type_create_struct>::real(count, lengths, places, handles.data(),
                                              Argument<Family, MPI_Datatype*>{result});
   }
 
