@@ -212,8 +212,8 @@ def test_output_without_effect_is_an_error(tmp_path: Path, options: dict[str, An
 
 HANGUP = """
 import os, signal
-from halocline.native import native
-native()
+from halocline.run.ranks.library import initialised_mpi
+initialised_mpi()
 os.kill(os.getpid(), signal.SIGHUP)
 """
 

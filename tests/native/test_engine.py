@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 
 from halocline import _native as native
+from halocline.run.host.mpi_library import packaged_library
 from halocline.run.ranks.library import initialised_mpi
 from hang import HANG
 from loops import some
@@ -1074,12 +1075,12 @@ def test_one_rank_makes_no_mpi_call(kernels: str) -> None:
 # ----------------------------------------------------------------------------------------- failures
 
 
-def launch(script: str, ranks: int, **environment: str) -> tuple[int, str]:
-    """Run a script on ranks and return the exit status and the output."""
+def launch(script: str, ranks: int, library: Path | None = None, **environment: str) -> tuple[int, str]:
+    """Run a script on ranks of an MPI library and return the exit status and the output."""
     from halocline.run.ranks.launch import mpiexec
 
     prelude = f"import sys; sys.path[:0] = {PATHS!r}; from test_engine import *\n"
-    command = [str(mpiexec()), "-n", str(ranks), sys.executable, "-c", prelude + script]
+    command = [str(mpiexec(library)), "-n", str(ranks), sys.executable, "-c", prelude + script]
     done = subprocess.run(
         command,
         env=os.environ | environment,
@@ -1255,9 +1256,11 @@ def test_a_library_with_the_abi_of_the_standard_gives_the_same_values(kernels: s
 from standard_mpi import World
 standard = World({library!r})
 world = lambda: standard
+assert standard.size == 2
 assert native.has_mailboxes(standard.py2f())
 """
-    status, output = launch(code + RING.format(threads=2) + FIFTY + "standard.finalize()\n", 2)
+    code += RING.format(threads=2) + FIFTY + "standard.finalize()\n"
+    status, output = launch(code, 2, packaged_library())
     assert status == 0, output
     assert output.count("good") == 2
 

@@ -15,8 +15,7 @@ namespace halocline::mpi {
 
 namespace {
 
-// --- families: the values of their constants are those of mpi.h of MPICH 3.1 to 5, and of Open MPI 4 and 5
-// ---
+// --- families: constants have the values of mpi.h of MPICH 3.1 to 5, and of Open MPI 4 and 5 ---
 
 using Predefined = std::pair<uintptr_t, uintptr_t>;  // handle of the standard, handle of the library
 
@@ -275,40 +274,47 @@ struct Functions {
   }
 
   // Handles of some requests, in the order of the requests. No request but the null handle is predefined.
-  // Without the table of predefined handles, this is a vector loop.
-  static void convert(const MPI_Request* requests, int count, typename Family::Handle* handles) {
-    std::transform(requests, requests + count, handles,
-                   [null = to_library<Family>(number(MPI_REQUEST_NULL))](MPI_Request request) {
-                     return request == MPI_REQUEST_NULL ? null : Family::handle(number(request));
-                   });
-  }
+  // Without the table of predefined handles, the conversion is a vector loop.
+  class Requests {
+   public:
+    Requests(int count, MPI_Request* requests) : requests_(requests), handles_(count) {
+      std::transform(requests, requests + count, data(),
+                     [null = to_library<Family>(number(MPI_REQUEST_NULL))](MPI_Request request) {
+                       return request == MPI_REQUEST_NULL ? null : Family::handle(number(request));
+                     });
+    }
+    typename Family::Handle* data() { return handles_.data(); }
+    // Update a request whose handle has changed.
+    void update(int n) { requests_[n] = from_library<Family, MPI_Request>(data()[n]); }
 
-  static int startall(int count, MPI_Request* requests) {  // persistent requests keep their handles
-    Buffer<typename Family::Handle> handles(count);
-    convert(requests, count, handles.data());
-    return To<&MPI_Startall>::real(count, handles.data());
+   private:
+    MPI_Request* requests_;
+    Buffer<typename Family::Handle> handles_;
+  };
+
+  static int startall(int count, MPI_Request* requests) {
+    Requests converted(count, requests);
+    const int code = To<&MPI_Startall>::real(count, converted.data());
+    for (int n = 0; n < count; ++n) converted.update(n);
+    return code;
   }
 
   static int testall(int count, MPI_Request* requests, int* flag,
                      MPI_Status*) {  // the engine ignores statuses
-    Buffer<typename Family::Handle> handles(count);
-    convert(requests, count, handles.data());
-    const int code = To<&MPI_Testall>::real(count, handles.data(), flag,
+    Requests converted(count, requests);
+    const int code = To<&MPI_Testall>::real(count, converted.data(), flag,
                                             predefined<typename Family::Status*>(Family::kStatusIgnore));
-    for (int n = 0; *flag != 0 && n < count; ++n) {
-      requests[n] = from_library<Family, MPI_Request>(handles.data()[n]);
-    }
+    for (int n = 0; *flag != 0 && n < count; ++n) converted.update(n);
     return code;
   }
 
   // Only the requests that have completed change.
   static int testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
-    Buffer<typename Family::Handle> handles(count);
+    Requests converted(count, requests);
     Buffer<typename Family::Status> results(count);
-    convert(requests, count, handles.data());
-    const int code = To<&MPI_Testsome>::real(count, handles.data(), done, indices, results.data());
+    const int code = To<&MPI_Testsome>::real(count, converted.data(), done, indices, results.data());
     for (int n = 0; n < *done; ++n) {  // MPI_UNDEFINED is negative
-      requests[indices[n]] = from_library<Family, MPI_Request>(handles.data()[indices[n]]);
+      converted.update(indices[n]);
       Family::read(results.data()[n], statuses[n]);
     }
     return code == Family::kErrInStatus ? MPI_ERR_IN_STATUS : code;

@@ -61,10 +61,10 @@ void load(const std::string& path) {
     const char* const reason = dlerror();  // NOLINT(concurrency-mt-unsafe): glibc has one reason per thread
     throw std::runtime_error("the MPI library " + path + " cannot be loaded: " + reason);
   }
-  if (library.optional("ompi_mpi_comm_world") != nullptr) {
-    bind_open_mpi(library);
-  } else if (is_standard(library)) {
+  if (is_standard(library)) {  // first, since such a library may depend on one of the other families
     bind_standard(library);
+  } else if (library.optional("ompi_mpi_comm_world") != nullptr) {
+    bind_open_mpi(library);
   } else {
     bind_mpich(library);
   }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -94,8 +95,8 @@ def test_a_variable_selects_a_library(packaged: Path, tmp_path: Path) -> None:
     for variable, rest in (("HALOCLINE_MPI", ", or package"), ("MPI4PY_LIBMPI", "")):
         with pytest.raises(
             InputError,
-            match=f"{variable} is 'mpicc', which is no file; expected the path of an MPI library, such as "
-            rf"/usr/lib/libmpi\.so\.40{rest}$",
+            match=f"{variable} is 'mpicc', but this file does not exist. Set it to the path of an MPI library, "
+            rf"such as /usr/lib/libmpi\.so\.40{rest}$",
         ):
             selected_library({variable: "mpicc"})
 
@@ -121,7 +122,10 @@ def test_the_kind_of_a_launcher(environment: dict[str, str], kind: str | None) -
     assert launcher_kind(environment) == kind
 
 
-def test_the_kind_of_a_library() -> None:
+def test_the_kind_of_a_library(tmp_path: Path) -> None:
+    link = tmp_path / "libmpi.so"
+    link.symlink_to(tmp_path / "libmpi.so.40.30.4")
+    assert kind_of(link) == "Open MPI"
     kinds = {"/a/libmpi.so.12": "MPICH", "libmpich.so.12.2.2": "MPICH", "/b/libmpi.so.40": "Open MPI"}
     assert {name: kind_of(name) for name in kinds} == kinds
     assert kind_of("/a/libmpi_abi.so.1") is None
@@ -155,3 +159,40 @@ def test_the_engine_uses_one_library(tmp_path: Path) -> None:
         second == f"the engine already uses the MPI library {library}, so that it cannot use /other/libmpi.so"
     )
     assert in_use == library
+
+
+IMPORTS = """
+from mpi4py import MPI
+from halocline.errors import RunError
+from halocline.run.ranks.library import initialised_mpi
+try:
+    initialised_mpi()
+except RunError as error:
+    print(error)
+"""
+
+
+def test_a_library_that_mpi4py_does_not_use_is_reported(tmp_path: Path) -> None:
+    """A program that imports mpi4py.MPI first may use another library than HALOCLINE_MPI selects."""
+    other = tmp_path / "libmpi.so.12"
+    other.touch()
+    environment = {**os.environ, "MPI4PY_LIBMPI": mpi_library(), "HALOCLINE_MPI": str(other)}
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        check=True,
+    )
+    assert done.stdout.startswith(f"HALOCLINE_MPI selects {other}, but mpi4py uses "), done.stderr
+
+
+def test_a_file_that_is_no_library_is_reported(tmp_path: Path) -> None:
+    file = tmp_path / "libmpi.so.40"
+    file.write_text("no library")
+    for path in (str(file), str(native().__file__)):
+        with pytest.raises(
+            RunError, match=r"is not a usable MPI library .* Set HALOCLINE_MPI to another one$"
+        ):
+            selection.opened(path, "MPI_Init")

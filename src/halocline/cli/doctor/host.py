@@ -12,6 +12,7 @@ from halocline.cli.doctor.finding import Finding, first_line, native_code_loads,
 from halocline.errors import CompileError, HaloclineError, RunError
 from halocline.native import native
 from halocline.run.host.machine import Machine
+from halocline.run.host.mpi_library import mpi_library
 from halocline.run.measurements.bandwidth import copy_bandwidth, triad_bandwidth
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.launch import run_on_ranks
@@ -85,7 +86,12 @@ def mpi(machine: Machine) -> Iterator[Finding]:
     """Yield findings on the MPI library and on two ranks."""
     if machine.mpi_library is None:
         advice = "Run pip install mpich, or install an MPI (Debian: mpich or openmpi-bin)"
-        yield Finding("MPI library", "missing", "neither the system nor Python has an MPI library", advice)
+        text = "the library does not report its version"
+        try:
+            mpi_library()
+        except HaloclineError as error:
+            text = first_line(error)
+        yield Finding("MPI library", "missing", text, advice)
         return
     yield Finding("MPI library", "found", f"{machine.mpi_version} ({machine.mpi_library})")
     if launcher() is not None:

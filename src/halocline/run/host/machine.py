@@ -262,14 +262,15 @@ def _compiler() -> tuple[str | None, str | None]:
 
 def _mpi() -> tuple[str | None, str | None]:
     """Return the MPI library in use and the first line of its version text, without MPI_Init."""
-    from halocline.run.host.mpi_library import mpi_library
+    from halocline.run.host.mpi_library import mpi_library, opened
 
     try:
         library = os.path.realpath(mpi_library())
+        functions = opened(library, "MPI_Get_library_version")
     except HaloclineError:
         return None, None
     text, length = ctypes.create_string_buffer(2**16), ctypes.c_int(0)  # MPI needs less than 2**13
-    if ctypes.CDLL(library).MPI_Get_library_version(text, ctypes.byref(length)) != 0:
+    if functions.MPI_Get_library_version(text, ctypes.byref(length)) != 0:
         return library, None
     line = text.value.decode(errors="replace").partition("\n")[0]
     return library, " ".join(line.replace("MPICH Version:", "MPICH").split())

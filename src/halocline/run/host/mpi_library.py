@@ -19,21 +19,24 @@ from typing import Any
 from halocline.errors import InputError, RunError
 from halocline.words import short_repr
 
-VARIABLE = "HALOCLINE_MPI"  # path of a library, or PACKAGE
+MPI_VARIABLE = "HALOCLINE_MPI"  # path of a library, or PACKAGE
 PACKAGE = "package"
-OF_MPI4PY = "MPI4PY_LIBMPI"  # path of the library that mpi4py loads
+MPI4PY_VARIABLE = "MPI4PY_LIBMPI"  # path of the library that mpi4py loads
 # Names of the programs that start ranks, with links resolved.
 PROGRAMS = {
-    "Open MPI": ("mpiexec.openmpi", "orterun", "prterun"),
+    "Open MPI": ("mpiexec.openmpi", "mpirun", "orterun", "prterun"),
     "MPICH": ("mpiexec.mpich", "mpiexec.hydra"),
 }
-FILES = {"Open MPI": ("libmpi.so.40",), "MPICH": ("libmpi.so.12", "libmpich.so.12")}  # libmpich: of Debian
-SIZES = {"Open MPI": "OMPI_COMM_WORLD_SIZE", "MPICH": "PMI_SIZE"}  # variables of launchers
+LIBRARY_FILES = {
+    "Open MPI": ("libmpi.so.40",),
+    "MPICH": ("libmpi.so.12", "libmpich.so.12"),
+}  # libmpich: of Debian
+SIZE_VARIABLES = {"Open MPI": "OMPI_COMM_WORLD_SIZE", "MPICH": "PMI_SIZE"}  # variables of launchers
 
 
 def kind_of(library: str | Path) -> str | None:
-    """Return "MPICH" or "Open MPI" by the file name of an MPI library, or None for other libraries."""
-    name = os.path.basename(library)
+    """Return "MPICH" or "Open MPI" by the name of the file of an MPI library, or None for other libraries."""
+    name = os.path.basename(os.path.realpath(library))
     if ".so.12" in name:
         return "MPICH"
     return "Open MPI" if ".so.40" in name else None
@@ -46,13 +49,13 @@ def launcher_kind(environment: Mapping[str, str]) -> str | None:
     """
     if "SLURM_PROCID" in environment:
         return None
-    sizes = {kind: environment.get(variable, "") for kind, variable in SIZES.items()}
+    sizes = {kind: environment.get(variable, "") for kind, variable in SIZE_VARIABLES.items()}
     kinds = [kind for kind, size in sizes.items() if size]
     return kinds[0] if len(kinds) == 1 and sizes[kinds[0]].isdigit() and int(sizes[kinds[0]]) > 1 else None
 
 
 def mpi_library() -> str:
-    """Return the path of the MPI library that this process uses, or would use, without its initialisation.
+    """Return the path of the MPI library of this process. Does not initialise MPI.
 
     Raises
     ------
@@ -64,7 +67,7 @@ def mpi_library() -> str:
     engine = sys.modules.get("halocline._native")
     if engine is not None and engine.mpi_library():
         return str(engine.mpi_library())
-    if "mpi4py.MPI" in sys.modules or not mpi4py_serves_all():
+    if "mpi4py.MPI" in sys.modules or not mpi4py_selects_library():
         return library_of_mpi4py()
     return str(selected_library(os.environ))
 
@@ -75,24 +78,27 @@ def selected_library(environment: Mapping[str, str]) -> Path:
     The variable HALOCLINE_MPI has precedence, then MPI4PY_LIBMPI. Otherwise the library is of the kind of the
     launcher that started several processes. Libraries of the system precede that of the package mpich.
     """
-    setting = environment.get(VARIABLE, "") or environment.get(OF_MPI4PY, "")
+    setting = environment.get(MPI_VARIABLE, "") or environment.get(MPI4PY_VARIABLE, "")
     if setting and setting != PACKAGE:
         if not os.path.isfile(setting):
-            variable = VARIABLE if environment.get(VARIABLE) else OF_MPI4PY
+            variable = MPI_VARIABLE if environment.get(MPI_VARIABLE) else MPI4PY_VARIABLE
+            alternative = ", or package" if variable == MPI_VARIABLE else ""
             raise InputError(
-                f"{variable} is {short_repr(setting)}, which is no file; expected the path of an MPI "
-                f"library, such as /usr/lib/libmpi.so.40{', or package' if variable == VARIABLE else ''}"
+                f"{variable} is {short_repr(setting)}, but this file does not exist. Set it to the path "
+                f"of an MPI library, such as /usr/lib/libmpi.so.40{alternative}"
             )
         return Path(setting)
     packaged = packaged_library()
     libraries = [] if setting == PACKAGE else [*dict.fromkeys(system_libraries(environment))]
     libraries += [packaged] if packaged is not None else []
     if not libraries:
-        problem = f"{VARIABLE} is package" if setting else "the system has none"
+        problem = f"{MPI_VARIABLE} is package" if setting else "the system has none"
         raise RunError(
             f"no MPI library: {problem}, and the Python package mpich is not installed; pip install mpich"
         )
     kind = launcher_kind(environment)
+    if kind is None:
+        return libraries[0]
     return next((library for library in libraries if kind == kind_of(library)), libraries[0])
 
 
@@ -102,7 +108,8 @@ def packaged_library() -> Path | None:
         files = metadata.files("mpich") or []
     except metadata.PackageNotFoundError:
         return None
-    return next((Path(str(f.locate())).resolve() for f in files if f.name == "libmpi.so.12"), None)
+    paths = (Path(str(file.locate())).resolve() for file in files if file.name == "libmpi.so.12")
+    return next((path for path in paths if path.is_file()), None)
 
 
 def system_libraries(environment: Mapping[str, str]) -> Iterator[Path]:
@@ -115,7 +122,7 @@ def system_libraries(environment: Mapping[str, str]) -> Iterator[Path]:
         program = shutil.which(name, path=folder) if folder else None
         if program and not is_packaged(Path(folder)):
             real = Path(program).resolve()
-            kinds = [kind for kind, names in PROGRAMS.items() if real.name in names] or list(FILES)
+            kinds = [kind for kind, names in PROGRAMS.items() if real.name in names] or list(LIBRARY_FILES)
             prefix = real.parent.parent
             folders = [
                 prefix / "lib" / str(sysconfig.get_config_var("MULTIARCH")),
@@ -125,24 +132,42 @@ def system_libraries(environment: Mapping[str, str]) -> Iterator[Path]:
             yield from _in_folders(folders, kinds)
     for folder in environment.get("LD_LIBRARY_PATH", "").split(os.pathsep):
         if folder and not is_packaged(Path(folder)):
-            yield from _in_folders([Path(folder)], list(FILES))
+            yield from _in_folders([Path(folder)], list(LIBRARY_FILES))
 
 
 def is_packaged(folder: Path) -> bool:
     """Return True if a folder of programs or libraries belongs to an environment with the package mpich."""
-    return any(folder.resolve().parent.glob("lib/python3*/site-packages/mpich-*.dist-info"))
+    return any(folder.resolve().parent.glob("lib*/python3*/*-packages/mpich-*.dist-info"))
 
 
 def _in_folders(folders: list[Path], kinds: list[str]) -> Iterator[Path]:
-    names = [name for kind in kinds for name in FILES[kind]]
+    names = [name for kind in kinds for name in LIBRARY_FILES[kind]]
     yield from (file for folder in folders for name in names if (file := folder / name).is_file())
 
 
-def mpi4py_serves_all() -> bool:
+def mpi4py_selects_library() -> bool:
     """Return True if mpi4py selects an MPI library at run time, as its wheel does."""
     package = util.find_spec("mpi4py")
     folders = (package.submodule_search_locations if package else None) or []
     return all(any(Path(f).glob(f"MPI.{kind}.*")) for f in folders for kind in ("mpich", "openmpi"))
+
+
+def opened(library: str, function: str) -> ctypes.CDLL:
+    """Load an MPI library, or a library that uses one, and return it.
+
+    Raises
+    ------
+    RunError
+        The file cannot be loaded, or does not have the function.
+    """
+    try:
+        result = ctypes.CDLL(library)
+        getattr(result, function)
+    except (OSError, AttributeError) as error:
+        raise RunError(
+            f"{library} is not a usable MPI library ({error}). Set {MPI_VARIABLE} to another one"
+        ) from error
+    return result
 
 
 class _SymbolInfo(ctypes.Structure):
@@ -163,7 +188,7 @@ def library_of_mpi4py() -> str:
     file = module.__file__ if module is not None else spec.origin if spec is not None else None
     if file is None:
         raise RunError("mpi4py has no module MPI: pip install --force-reinstall mpi4py")
-    function = ctypes.CDLL(file).MPI_Comm_rank
+    function = opened(file, "MPI_Comm_rank").MPI_Comm_rank
     try:
         dladdr = ctypes.CDLL(None).dladdr
     except AttributeError:  # before glibc 2.34, a separate library contains dladdr

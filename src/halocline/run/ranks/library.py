@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import signal
@@ -18,14 +17,16 @@ from halocline import forks
 from halocline.errors import RunError
 from halocline.native import native
 from halocline.run.host.mpi_library import (
-    OF_MPI4PY,
+    MPI4PY_VARIABLE,
+    MPI_VARIABLE,
     PROGRAMS,
-    VARIABLE,
     kind_of,
     launcher_kind,
     library_of_mpi4py,
-    mpi4py_serves_all,
+    mpi4py_selects_library,
     mpi_library,
+    opened,
+    selected_library,
 )
 
 # Name of a launcher, and its environment variables for the rank of a process and the number of ranks.
@@ -168,42 +169,52 @@ def initialised_mpi() -> Any:
         raise RunError("MPI is finalized already: Halocline cannot run after MPI.Finalize()")
     if not MPI.Is_initialized():
         MPI.Init_thread(MPI.THREAD_MULTIPLE)
+    library = library_of_mpi4py()
+    if os.environ.get(MPI_VARIABLE) and not _is_same(selected_library(os.environ), library):
+        raise RunError(
+            f"{MPI_VARIABLE} selects {selected_library(os.environ)}, but mpi4py uses {library}. Unset "
+            f"{MPI_VARIABLE}, or set {MPI4PY_VARIABLE} to the same library before an import of mpi4py.MPI"
+        )
     try:
-        native().load_mpi(library_of_mpi4py())
+        native().load_mpi(library)
     except RuntimeError as error:
         raise RunError(str(error)) from error
     return MPI
 
 
+def _is_same(library: str | Path, other: str | Path) -> bool:
+    return os.path.realpath(library) == os.path.realpath(other)
+
+
 @contextmanager
 def _selected_for_mpi4py() -> Iterator[None]:
     """Make an import of mpi4py.MPI load the selected MPI library."""
-    previous = os.environ.get(OF_MPI4PY)
+    previous = os.environ.get(MPI4PY_VARIABLE)
     os.environ.update(_environment_of_mpi4py())
     try:
         yield
     finally:
         if previous is None:
-            os.environ.pop(OF_MPI4PY, None)
+            os.environ.pop(MPI4PY_VARIABLE, None)
         else:
-            os.environ[OF_MPI4PY] = previous
+            os.environ[MPI4PY_VARIABLE] = previous
 
 
 def environment_of_ranks() -> dict[str, str]:
     """Return the variables that make ranks use the MPI library of this process."""
-    return {VARIABLE: mpi_library(), **_environment_of_mpi4py()}
+    return {MPI_VARIABLE: mpi_library(), **_environment_of_mpi4py()}
 
 
 def _environment_of_mpi4py() -> dict[str, str]:
     """Return the variable that makes mpi4py load the MPI library in use; empty if mpi4py has its own."""
-    if not mpi4py_serves_all():
+    if not mpi4py_selects_library():
         return {}
     library = mpi_library()
     if os.path.basename(library).startswith("libmpich."):
         # The wheel of mpi4py needs libmpi.so.12. The MPICH of Debian has the same library with another name.
-        ctypes.CDLL(library)
-        return {OF_MPI4PY: str(Path(str(native().__file__)).parent / "libmpi.so.12")}
-    return {OF_MPI4PY: library}
+        opened(library, "MPI_Init")
+        return {MPI4PY_VARIABLE: str(Path(str(native().__file__)).parent / "libmpi.so.12")}
+    return {MPI4PY_VARIABLE: library}
 
 
 def mpiexec(library: Path | None = None) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import builtins
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -13,7 +14,7 @@ from typing import Any
 from halocline import forks
 from halocline.errors import InputError, RunError
 from halocline.run.host import segments
-from halocline.run.host.mpi_library import library_of_mpi4py, mpi_library
+from halocline.run.host.mpi_library import MPI4PY_VARIABLE, library_of_mpi4py, mpi_library, selected_library
 from halocline.run.host.process import affinity
 from halocline.run.ranks import excepthook
 from halocline.run.ranks.communicator import Communicator, nodes_of
@@ -79,10 +80,12 @@ def _foreign(launch: Launcher) -> str:
         program = str(mpiexec())
     except RunError:
         program = "its mpiexec, which is not installed"
+    other = "" if "mpi4py.MPI" not in sys.modules else str(selected_library(os.environ))
+    advice = f" Or set {MPI4PY_VARIABLE}={other}." if other and not is_foreign(other) else ""
     return (
         f"the launcher ({launch.name}) started {launch.size} processes, but it belongs to a different "
         f"MPI than the library in use, {library}. Start the ranks with `halocline run FILE.py --ranks R`, or "
-        f"with {program}."
+        f"with {program}.{advice}"
     )
 
 

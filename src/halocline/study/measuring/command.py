@@ -21,7 +21,7 @@ from halocline.problems.files import is_file
 from halocline.run.devices.devices import OnDevice, hardware_text, summary
 from halocline.run.domain.execution import Execution, chosen_devices
 from halocline.run.host.machine import this_machine
-from halocline.run.host.mpi_library import VARIABLE as MPI_VARIABLE
+from halocline.run.host.mpi_library import MPI_VARIABLE
 from halocline.study.layout import Layout
 from halocline.study.measurement import Measurement, median_record
 
