@@ -95,8 +95,8 @@ def test_a_variable_selects_a_library(packaged: Path, tmp_path: Path) -> None:
     for variable, rest in (("HALOCLINE_MPI", ", or package"), ("MPI4PY_LIBMPI", "")):
         with pytest.raises(
             InputError,
-            match=f"{variable} is 'mpicc', but this file does not exist. Set it to the path of an MPI library, "
-            rf"such as /usr/lib/libmpi\.so\.40{rest}$",
+            match=f"{variable} is 'mpicc', but this file does not exist. Set it to the path of an MPI "
+            rf"library, such as /usr/lib/libmpi\.so\.40{rest}$",
         ):
             selected_library({variable: "mpicc"})
 
