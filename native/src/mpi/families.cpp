@@ -78,7 +78,7 @@ struct OpenMpi {
   static constexpr int kAnySource = -1, kAnyTag = -1, kErrInStatus = 18, kCommTypeShared = 0, kNoCheck = 1;
   static constexpr int kTagUb = 0, kWinModel = 11, kUnified = 0;
 
-  static Handle handle(uintptr_t number) { return predefined_handle(number); }
+  static Handle handle(uintptr_t number) { return mpi::predefined<void*>(number); }
   static uintptr_t number_of(Handle handle) { return number(handle); }
 
   static std::vector<Predefined> predefined(const Library& library) {
@@ -123,9 +123,6 @@ struct OpenMpi {
     std::memcpy(&result.count, &status.MPI_internal[1], sizeof result.count);
     return result;
   }
-
- private:
-  static void* predefined_handle(uintptr_t number) { return mpi::predefined<void*>(number); }
 };
 
 // --- conversion of arguments ---
@@ -299,8 +296,8 @@ struct Functions {
     return code;
   }
 
-  static int testall(int count, MPI_Request* requests, int* flag,
-                     MPI_Status*) {  // the engine ignores statuses
+  // The engine ignores the statuses.
+  static int testall(int count, MPI_Request* requests, int* flag, MPI_Status*) {
     Requests converted(count, requests);
     const int code = To<&MPI_Testall>::real(count, converted.data(), flag,
                                             predefined<typename Family::Status*>(Family::kStatusIgnore));

@@ -87,9 +87,21 @@ def test_an_mpiexec_that_pip_installed_is_not_of_the_system(
     assert [*selection.system_libraries({"PATH": str(tmp_path / "env" / "bin")})] == []
 
 
-def test_a_variable_selects_a_library(packaged: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("library", ["lib/libmpi.so.12", "lib64/libmpi.so.12", "lib/release/libmpi.so.12"])
+def test_libraries_lie_in_folders_of_their_mpiexec(
+    library: str, packaged: Path, install: Callable[..., Path], tmp_path: Path
+) -> None:
+    expected = install("opt", "mpiexec.hydra", library)
+    assert selected_library({"PATH": str(tmp_path / "opt" / "bin")}) == expected
+
+
+def test_a_variable_selects_a_library(
+    packaged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     library = tmp_path / "libmpi.so.40"
     library.touch()
+    monkeypatch.chdir(tmp_path)
+    assert selected_library({"HALOCLINE_MPI": "libmpi.so.40"}) == library
     assert selected_library({"HALOCLINE_MPI": str(library)}) == library
     assert selected_library({"MPI4PY_LIBMPI": str(library)}) == library
     for variable, rest in (("HALOCLINE_MPI", ", or package"), ("MPI4PY_LIBMPI", "")):

@@ -28,3 +28,10 @@ def test_a_record_of_an_older_version_gets_the_options_of_its_run(monkeypatch):
         monkeypatch.setattr(command, "_run", lambda *_, recorded=recorded: record | recorded)
         result = measure(case, 8, Layout(2, 1))
         assert {name: result[name] for name in options} == options | recorded
+
+
+def test_runs_of_an_mpi_library_have_its_variable(monkeypatch):
+    monkeypatch.setenv("HALOCLINE_MPI", "/opt/libmpi.so.40")
+    case = Command("run", "heat")
+    assert case.variables()["HALOCLINE_MPI"] == "/opt/libmpi.so.40"
+    assert case.with_options(mpi="package").variables()["HALOCLINE_MPI"] == "package"

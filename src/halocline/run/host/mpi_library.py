@@ -29,8 +29,8 @@ PROGRAMS = {
 }
 LIBRARY_FILES = {
     "Open MPI": ("libmpi.so.40",),
-    "MPICH": ("libmpi.so.12", "libmpich.so.12"),
-}  # libmpich: of Debian
+    "MPICH": ("libmpi.so.12", "libmpich.so.12"),  # libmpich: of Debian
+}
 SIZE_VARIABLES = {"Open MPI": "OMPI_COMM_WORLD_SIZE", "MPICH": "PMI_SIZE"}  # variables of launchers
 
 
@@ -87,7 +87,7 @@ def selected_library(environment: Mapping[str, str]) -> Path:
                 f"{variable} is {short_repr(setting)}, but this file does not exist. Set it to the path "
                 f"of an MPI library, such as /usr/lib/libmpi.so.40{alternative}"
             )
-        return Path(setting)
+        return Path(setting).absolute()  # the loader searches a name without a folder elsewhere
     packaged = packaged_library()
     libraries = [] if setting == PACKAGE else [*dict.fromkeys(system_libraries(environment))]
     libraries += [packaged] if packaged is not None else []
@@ -128,6 +128,7 @@ def system_libraries(environment: Mapping[str, str]) -> Iterator[Path]:
                 prefix / "lib" / str(sysconfig.get_config_var("MULTIARCH")),
                 prefix / "lib",
                 prefix / "lib64",
+                prefix / "lib" / "release",  # of Intel MPI
             ]
             yield from _in_folders(folders, kinds)
     for folder in environment.get("LD_LIBRARY_PATH", "").split(os.pathsep):
