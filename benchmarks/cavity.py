@@ -25,7 +25,7 @@ from typing import Any
 from measure import arguments, at_once, competitor, in_turn, median, numbers, ratio, save
 from mhd import peak
 
-from halocline.compile.driver import find_compiler
+from halocline.compile.cxx import find_compiler
 from halocline.problems.problem import Problem
 from halocline.run.measurements.bandwidth import bandwidth
 
@@ -47,7 +47,7 @@ def loops(folder: str, fused: int) -> Path:
         f"-DFUSED={fused}",
     ]
     source = HERE / "peers/cavity_loops.c"
-    command = [find_compiler().path, "-x", "c", *flags, source, "-o", program, "-lm"]
+    command = [*find_compiler().command, "-x", "c", *flags, source, "-o", program, "-lm"]
     subprocess.run([str(word) for word in command], check=True)
     return program
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from measure import arguments, in_turn, median, ratio, save
 
-from halocline.compile.driver import FLAGS, find_compiler
+from halocline.compile.cxx import FLAGS, find_compiler
 from halocline.compile.targets.cpu import include_folder
 
 DRIVER = Path(__file__).parents[1] / "tests" / "support" / "elementary_driver.cpp"
@@ -46,7 +46,16 @@ def peer_source() -> str:
 def build(folder: Path, name: str, source: Path, *flags: str) -> ctypes.CDLL:
     """Return a library of loops."""
     path = folder / f"{name.replace(' ', '_')}.so"
-    command = [find_compiler().path, *FLAGS, f"-I{include_folder()}", *flags, str(source), "-o", str(path)]
+    command = [
+        *find_compiler().command,
+        "-march=native",
+        *FLAGS,
+        f"-I{include_folder()}",
+        *flags,
+        str(source),
+        "-o",
+        str(path),
+    ]
     subprocess.run([*command, "-lm"], check=True)
     return ctypes.CDLL(str(path))
 

@@ -26,7 +26,7 @@ from typing import Any
 from measure import arguments, at_once, competitor, in_turn, median, numbers, ratio, save
 
 import halocline as hc
-from halocline.compile.driver import find_compiler
+from halocline.compile.cxx import find_compiler
 from halocline.compile.targets import cpu
 from halocline.problems.problem import Problem
 
@@ -88,9 +88,9 @@ def peak(folder: str) -> Path:
     """Return the program that computes multiply-adds only."""
     compiler, program = find_compiler(), Path(folder) / "fma_peak"
     other = ("-std", "-fPIC", "-shared", "-w", "-fno-exceptions", "-fno-rtti")
-    flags = [flag for flag in compiler.flags if not flag.startswith(other)]
+    flags = [flag for flag in compiler.flags() if not flag.startswith(other)]
     command = [
-        compiler.path,
+        *compiler.command,
         "-x",
         "c",
         *flags,

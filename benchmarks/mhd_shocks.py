@@ -27,7 +27,8 @@ from measure import arguments, at_once, competitor, in_turn, median, numbers, ra
 from mhd import peak, start, stepping
 
 import halocline as hc
-from halocline.compile import driver
+from halocline.compile.cxx import VECTOR_BITS, VECTORS
+from halocline.compile.processor import widest_vector
 from halocline.problems.problem import Problem
 from halocline.run.measurements.instructions import Instructions, instructions_of
 
@@ -86,15 +87,14 @@ def format_row(row: dict[str, Any], threads: list[int]) -> str:
 
 def with_vectors(bits: int, n: int, flux: str) -> tuple[hc.Simulation, Instructions]:
     """Return the case compiled with vectors of the given bits, and its instructions per cell."""
-    with patch.dict(os.environ, {driver.VECTORS: str(bits)}):
+    with patch.dict(os.environ, {VECTORS: str(bits)}):
         sim = simulation(n, flux, 1)
         return sim, instructions_of(sim.schedule.source, n)
 
 
 def vectors(n: int, flux: str, repeats: int) -> list[dict[str, Any]]:
     """Measure a step with vectors of each length of the machine, in turn."""
-    has = "avx512f" in driver.cpu(), "avx2" in driver.cpu()
-    widths = [bits for bits in driver.VECTOR_BITS if bits <= (512 if has[0] else 256 if has[1] else 128)]
+    widths = [bits for bits in VECTOR_BITS if bits <= (widest_vector() or 128)]
     variants = {bits: with_vectors(bits, n, flux) for bits in widths}
     times = in_turn({str(bits): stepping(sim) for bits, (sim, _) in variants.items()}, repeats)
     rows = []

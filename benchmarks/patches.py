@@ -24,7 +24,7 @@ from typing import Any
 from measure import arguments, competitor, in_turn, median, numbers, ratio, save
 
 import halocline as hc
-from halocline.compile.driver import find_compiler
+from halocline.compile.cxx import find_compiler
 from halocline.run.domain.execution import SCHEDULES
 from halocline.run.tuning.patches import BY_CACHES, TUNE
 
@@ -76,8 +76,17 @@ def nest(folder: Path, fill: int) -> Path:
     """Return the loop nest in C, compiled as kernels are."""
     compiler, program = find_compiler(), folder / f"heat_nest_{fill}"
     other = ("-std", "-fPIC", "-shared", "-w", "-fno-exceptions", "-fno-rtti")
-    flags = [flag for flag in compiler.flags if not flag.startswith(other)]
-    command = [compiler.path, "-x", "c", *flags, f"-DFILL={fill}", HERE / "peers/heat_nest.c", "-o", program]
+    flags = [flag for flag in compiler.flags() if not flag.startswith(other)]
+    command = [
+        *compiler.command,
+        "-x",
+        "c",
+        *flags,
+        f"-DFILL={fill}",
+        HERE / "peers/heat_nest.c",
+        "-o",
+        program,
+    ]
     subprocess.run(command, check=True)
     return program
 

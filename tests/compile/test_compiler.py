@@ -14,6 +14,7 @@ import pytest
 import halocline as hc
 from compiled_programs import fields
 from compiler_processes import SMALL, WRAPPER, calls, start, wait_for
+from halocline.compile import cxx
 from halocline.compile.compiler import compile_program
 from halocline.compile.driver import compile_library
 from halocline.errors import CompileError, InputError
@@ -105,7 +106,9 @@ def test_no_compiler_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None
         compile_library(SMALL)
     monkeypatch.delenv("CXX")
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(CompileError, match=r"neither g\+\+, clang\+\+ nor c\+\+ is on PATH\. Install one"):
+    monkeypatch.setattr(cxx, "_zig", tuple)
+    expected = r"neither .* nor c\+\+ is on PATH, and the package ziglang is not installed\. Install one"
+    with pytest.raises(CompileError, match=expected):
         compile_library(SMALL)
     monkeypatch.setenv("CXX", "/bin/false")
     with pytest.raises(CompileError, match=r"compiler '/bin/false' does not run"):
@@ -115,7 +118,6 @@ def test_no_compiler_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None
 def test_each_compiler_and_flag_has_its_own_library(
     wrapper: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from halocline.compile import driver
 
     call_log, _ = wrapper
     first = compile_library(SMALL)
@@ -124,7 +126,7 @@ def test_each_compiler_and_flag_has_its_own_library(
     other.chmod(0o755)
     monkeypatch.setenv("CXX", str(other))
     second = compile_library(SMALL)
-    monkeypatch.setattr(driver, "FLAGS", (*driver.FLAGS, "-DMORE"))
+    monkeypatch.setattr(cxx, "FLAGS", (*cxx.FLAGS, "-DMORE"))
     third = compile_library(SMALL)
     assert len({first, second, third}) == 3
     assert calls(call_log) == 3

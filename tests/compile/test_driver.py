@@ -1,107 +1,127 @@
-"""Flags of the C++ compiler: results do not depend on the optimization level or the vector length."""
+"""Libraries of the cache: which one a program uses, for this CPU, for a level, and without a compiler."""
 
 from __future__ import annotations
 
+import ctypes
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
 import pytest
 
-import bitwise_programs
-from halocline.compile import driver
-from halocline.compile.driver import LEVEL, VECTOR_BITS, VECTORS, Compiler, find_compiler, library_path
+from halocline.compile import cxx, driver
+from halocline.compile.cxx import LEVEL, VECTORS, Compiler
+from halocline.compile.driver import compile_library, library_path
+from halocline.compile.processor import LEVELS, levels
 from halocline.errors import CompileError
 
-SAMPLE = ["heat", "fluxes", "holes", "cg-fused"]
+SOURCE = '#include "halocline/abi.h"\nextern "C" int answer() { return 42; }\n'
+NO_COMPILER = CompileError("no compiler here")
 
 
-def at_level(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(LEVEL, level)
-    assert f"-O{level}" in find_compiler().flags
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of an empty cache."""
+    monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
 
 
-@pytest.mark.parametrize("name", [
-    pytest.param(p.__name__, marks=[] if p.__name__ in SAMPLE else pytest.mark.long)
-    for p in bitwise_programs.PROBLEMS
-])  # fmt: skip
-def test_bits_do_not_depend_on_the_optimization_level(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    (problem,) = [p for p in bitwise_programs.PROBLEMS if p.__name__ == name]
-    results = []
-    for level in "3g":
-        at_level(level, monkeypatch)
-        results.append(
-            [problem(dtype, threads=1) for dtype in bitwise_programs.DTYPES[: 1 + (name == "heat")]]
-        )
-    assert results[0] == results[1]
-    assert all(result.checksums for result in results[0])
+@pytest.fixture
+def without_compiler(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no compiler be found."""
+
+    def find() -> Compiler:
+        raise NO_COMPILER
+
+    monkeypatch.setattr(driver, "find_compiler", find)
 
 
-def test_each_level_has_libraries_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(LEVEL, "g")
-    fast_to_compile = library_path("int x;")
+def answer(library: Path) -> int:
+    return int(ctypes.CDLL(str(library)).answer())
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="a level of x86-64")
+def test_a_library_for_a_level_has_the_instructions_of_this_level(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("objdump") is None:
+        pytest.skip("objdump is not installed")
     monkeypatch.setenv(LEVEL, "3")
-    assert library_path("int x;") != fast_to_compile
-    monkeypatch.delenv(LEVEL)
-    assert library_path("int x;") != fast_to_compile
-    assert "-O3" in find_compiler().flags
+    loop = "for (long i = 0; i < n; ++i) a[i] += b[i];"
+    source = f'extern "C" void add(double *__restrict a, const double *b, long n) {{ {loop} }}\n'
+    registers = {"x86-64-v2": "xmm", "x86-64-v3": "ymm", "x86-64-v4": "zmm"}
+    for level, register in registers.items():
+        library = compile_library(source, target=level)
+        command = ["objdump", "--disassemble=add", str(library)]
+        code = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        widest = [name for name in ("xmm", "ymm", "zmm") if f"%{name}" in code][-1]
+        assert widest == register, level
 
 
-@pytest.mark.parametrize("level", ["2", "fast", "-O3"])
-def test_unknown_optimization_levels_are_rejected(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(LEVEL, level)
-    with pytest.raises(CompileError, match=f"{LEVEL} is '{level}'; set it to 3 .* or g"):
-        library_path("int x;")
+def test_a_library_for_a_level_of_this_cpu_is_used(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (best, *_) = levels()
+    library = compile_library(SOURCE, target=best)
+    assert f"-{best}-" in library.name
+    assert library_path(SOURCE) == compile_library(SOURCE) == library
+    assert len(list(cache.glob("*.so"))) == 1
+    assert library_path(SOURCE, streaming=True) != library
+    # a comparison of vector lengths needs its own libraries
+    monkeypatch.setenv(VECTORS, "128")
+    assert library_path(SOURCE) != library
 
 
-@pytest.mark.parametrize("level", driver.GCC_LEVELS)
-def test_flags_do_not_change_results(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(LEVEL, level)
-    flags = find_compiler().flags
-    assert {"-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", f"-O{level}"} <= set(flags)
-    assert not [
-        f for f in flags if "fast-math" in f or "unsafe" in f or "reciprocal" in f or "associative" in f
-    ]
+def test_a_library_for_this_cpu_precedes_those_for_levels(cache: Path) -> None:
+    native = compile_library(SOURCE)
+    assert compile_library(SOURCE, target=levels()[0]) != native
+    assert library_path(SOURCE) == native
 
 
-def test_vector_lengths_have_libraries_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "cpu", lambda: "flags : avx512f")
-    paths = set()
-    for bits in VECTOR_BITS:
-        monkeypatch.setenv(VECTORS, str(bits))
-        paths.add(library_path("int x;"))
-        wide = [flag for flag in find_compiler().flags if "vector-width" in flag]
-        assert wide == ([] if bits == 64 else [f"-mprefer-vector-width={bits}"])
-    assert len(paths) == len(VECTOR_BITS)
+def test_a_library_for_another_processor_is_not_used(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (best, *_) = levels()
+    library = compile_library(SOURCE, target=best)
+    monkeypatch.setattr(driver, "levels", tuple)
+    assert library_path(SOURCE) != library
 
 
-def test_scalar_code_has_no_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VECTORS, "64")
-    assert "-fno-tree-vectorize" in Compiler("g++", "g++ 12").flags
-    assert "-fno-vectorize" in Compiler("clang++", "clang version 16").flags
-    assert "-fno-openmp-simd" in Compiler("clang++", "clang version 16").flags
+def test_a_machine_without_a_compiler_uses_any_library_that_it_can_run(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for_level = compile_library(SOURCE, target=levels()[-1])
+    monkeypatch.setattr(cxx, "FLAGS", (*cxx.FLAGS, "-DANOTHER"))
+    native = library_path(SOURCE, target="native")
+    assert native == for_level
+    with monkeypatch.context() as patch:
+        patch.setattr(driver, "levels", tuple)
+        native = compile_library(SOURCE)
+
+    def find() -> Compiler:
+        raise NO_COMPILER
+
+    monkeypatch.setattr(driver, "find_compiler", find)
+    assert compile_library(SOURCE) == native
+    native.unlink()
+    assert answer(compile_library(SOURCE)) == 42
+    assert compile_library(SOURCE) == for_level
 
 
-def test_unknown_vector_lengths_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VECTORS, "96")
-    message = f"{VECTORS} is '96'; expected a vector length in bits: 64, 128, 256, 512"
-    with pytest.raises(CompileError, match=message):
-        library_path("int x;")
+@pytest.mark.usefixtures("without_compiler")
+def test_without_a_library_the_missing_compiler_is_reported() -> None:
+    for target in ("native", *LEVELS):
+        with pytest.raises(CompileError, match="no compiler here"):
+            compile_library(SOURCE, target=target)
 
 
-def test_vectors_wider_than_those_of_the_cpu_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "cpu", lambda: "flags : sse2 avx avx2")
-    monkeypatch.setenv(VECTORS, "256")
-    library_path("int x;")
-    monkeypatch.setenv(VECTORS, "512")
-    with pytest.raises(CompileError, match=r"this CPU has vectors of 256 bits at most; .* 64, 128, 256$"):
-        library_path("int x;")
-    monkeypatch.setattr(driver, "cpu", lambda: "aarch64")
-    assert driver.widest_vector() is None
-    library_path("int x;")
-
-
-def test_bits_do_not_depend_on_the_vector_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    (heat,) = [p for p in bitwise_programs.PROBLEMS if p.__name__ == "heat"]
-    monkeypatch.setenv(LEVEL, "3")
-    results = []
-    for bits in ("64", "128"):
-        monkeypatch.setenv(VECTORS, bits)
-        results.append(heat(bitwise_programs.DTYPES[0], threads=1))
-    assert results[0] == results[1]
+def test_temporary_files_of_compilers_are_removed(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TMPDIR and the caches of zig are folders that do not outlive the compiler."""
+    variables_file = cache.parent / "variables_file"
+    script = cache.parent / "cxx"
+    script.write_text(f'#!/bin/sh\nenv > {variables_file}\nexec g++ "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("CXX", str(script))
+    compile_library(SOURCE)
+    variables = dict(line.partition("=")[::2] for line in variables_file.read_text().splitlines())
+    for name in ("TMPDIR", "ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"):
+        folder = Path(variables[name])
+        assert folder.parent == cache
+        assert not folder.exists()

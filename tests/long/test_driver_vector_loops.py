@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from halocline.compile.compiler import compile_program
-from halocline.compile.driver import LEVEL, Compiler
+from halocline.compile.cxx import LEVEL, Compiler
 from halocline.compile.targets.cpu import include_folder
 from halocline.problems.problem import Problem
 from hang import HANG
@@ -30,7 +30,7 @@ def loops(source: str, folder: Path, bits: int) -> tuple[int, list[str]]:
     gxx = str(shutil.which("g++"))
     text, report = folder / "kernels.cpp", folder / "report"
     text.write_text(source)
-    flags = Compiler(gxx, "g++").flags
+    flags = Compiler((gxx,), "g++").flags()
     flags_used = [f for f in flags if not f.startswith(("-march", "-mprefer")) and f != "-shared"]
     flags_used.append("-fno-tree-loop-distribute-patterns")  # its report omits the loops that become memcpy
     options = [*flags_used, *BUILDS[bits], f"-fopt-info-vec-optimized={report}", f"-I{include_folder()}"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from halocline.compile.driver import VECTORS
+from halocline.compile.cxx import VECTORS
 from step_measurements import run_json
 
 LINE = ["study", "vectors", "heat", "--dim", "1", "--n", "64", "--steps", "4"]

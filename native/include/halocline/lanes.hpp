@@ -3,8 +3,6 @@
 // as in scalar code.
 #pragma once
 
-#include <string.h>
-
 #if defined(__AVX512F__)
 #define HC_LANES_BYTES 64
 #else
@@ -28,13 +26,13 @@ struct hc_lanes_of<float> {
 template <class T>
 static inline typename hc_lanes_of<T>::type hc_lanes_load(const T* from) {
   typename hc_lanes_of<T>::type value;
-  memcpy(&value, from, sizeof value);
+  __builtin_memcpy(&value, from, sizeof value);
   return value;
 }
 
 template <class T>
 static inline void hc_lanes_store(T* to, typename hc_lanes_of<T>::type value) {
-  memcpy(to, &value, sizeof value);
+  __builtin_memcpy(to, &value, sizeof value);
 }
 
 // Return a vector with the same value in all lanes. Subtracting zero keeps the sign of a zero.

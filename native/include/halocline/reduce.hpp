@@ -25,8 +25,8 @@
 // All functions require round-to-nearest, gradual underflow and no contraction of * and + into fma.
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "halocline/accumulator.h"
 
@@ -48,7 +48,7 @@ typedef int64_t hc_integers __attribute__((vector_size(8 * HC_LANES)));
 
 static inline hc_doubles hc_load(const double* x) {
   hc_doubles v;
-  memcpy(&v, x, sizeof v);
+  __builtin_memcpy(&v, x, sizeof v);
   return v;
 }
 
@@ -56,7 +56,7 @@ static inline hc_doubles hc_load(const double* x) {
 static inline hc_doubles hc_load_part(const double* x, int64_t n, double rest) {
   hc_doubles v;
   for (int l = 0; l < HC_LANES; ++l) v[l] = rest;
-  memcpy(&v, x, (size_t)n * sizeof(double));
+  __builtin_memcpy(&v, x, (size_t)n * sizeof(double));
   return v;
 }
 
@@ -70,16 +70,16 @@ static inline __attribute__((always_inline)) void hc_sum_split(const hc_splitter
                                                                W& low, W& outside) {
   W w;
   T t = s.high + x;
-  memcpy(&w, &t, sizeof w);
+  __builtin_memcpy(&w, &t, sizeof w);
   high += w;
   outside |= w ^ s.floor;
   x -= t - s.high;
   t = s.middle + x;
-  memcpy(&w, &t, sizeof w);
+  __builtin_memcpy(&w, &t, sizeof w);
   middle += w;
   x -= t - s.middle;
   t = s.low + x;
-  memcpy(&w, &t, sizeof w);
+  __builtin_memcpy(&w, &t, sizeof w);
   low += w;
 }
 

@@ -1,8 +1,8 @@
 // Operations on rows of the contiguous axis, for generated kernels.
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 static inline int64_t hc_min_index(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t hc_max_index(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -75,13 +75,13 @@ static inline void hc_stream_bytes(char* to, const char* from, int64_t bytes) {
   const int64_t lead = (int64_t)(-(uintptr_t)to & 63);
   const bool together = (((uintptr_t)to ^ (uintptr_t)from) & 63) == 0;
   if (!together || lead >= bytes) {
-    memcpy(to, from, (size_t)bytes);
+    __builtin_memcpy(to, from, (size_t)bytes);
     return;
   }
   const int64_t lines = (bytes - lead) / 64 * 64;
-  memcpy(to, from, (size_t)lead);
+  __builtin_memcpy(to, from, (size_t)lead);
   hc_stream_lines(to + lead, from + lead, lines);
-  memcpy(to + lead + lines, from + lead + lines, (size_t)(bytes - lead - lines));
+  __builtin_memcpy(to + lead + lines, from + lead + lines, (size_t)(bytes - lead - lines));
 }
 
 static inline void hc_stream_row(double* to, const double* from, int64_t count) {

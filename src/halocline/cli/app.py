@@ -15,12 +15,24 @@ from typing import Annotated
 
 import typer
 
-from halocline.cli.commands import bench, cases, doctor, explain, group, model, new, solve, stores, study
+from halocline.cli.commands import (
+    bench,
+    cache,
+    cases,
+    doctor,
+    explain,
+    group,
+    model,
+    new,
+    solve,
+    stores,
+    study,
+)
 from halocline.cli.commands import run as run_command
 from halocline.errors import InputError
 
 app = group(__doc__)
-groups = {"solve": solve, "study": study, "explain": explain, "model": model, "bench": bench}
+groups = {"solve": solve, "study": study, "explain": explain, "model": model, "bench": bench, "cache": cache}
 for name, module in groups.items():
     app.add_typer(module.app, name=name)
 for module in (run_command, cases, new, stores, doctor):  # commands without a group

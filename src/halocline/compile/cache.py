@@ -143,7 +143,7 @@ def _defect(file: Path) -> str | None:
         with open(file, "rb") as handle:
             status = os.fstat(handle.fileno())
             defect = f"it {_write_access_of_others(status)}" if _write_access_of_others(status) else ""
-            if not defect and _digest(file).read_text(encoding="utf-8") != _line(file, handle.read()):
+            if not defect and digest_of(file).read_text(encoding="utf-8") != digest_line(file, handle.read()):
                 defect = "its bytes differ from those that were written"
     except FileNotFoundError as error:
         if error.filename == str(file):
@@ -167,11 +167,12 @@ def _write_access_of_others(status: os.stat_result) -> str:
     return ""
 
 
-def _digest(file: Path) -> Path:
+def digest_of(file: Path) -> Path:
+    """Return the file with the digest of a file of the cache."""
     return file.with_name(f"{file.name}.sha256")
 
 
-def _line(file: Path, content: bytes) -> str:
+def digest_line(file: Path, content: bytes) -> str:
     """Return the content of a digest file, in the format of `sha256sum --check`."""
     return f"{sha256(content).hexdigest()}  {file.name}\n"
 
@@ -179,12 +180,12 @@ def _line(file: Path, content: bytes) -> str:
 def publish(source: Path, target: Path) -> None:
     """Write the digest of a file, flush both files to disk, and rename them to their names in the cache."""
     written = source.with_name(f"{source.name}.digest")
-    written.write_text(_line(target, source.read_bytes()), encoding="utf-8")
+    written.write_text(digest_line(target, source.read_bytes()), encoding="utf-8")
     for file in (written, source):
         with open(file, "rb") as handle:
             os.fchmod(handle.fileno(), stat.S_IMODE(os.fstat(handle.fileno()).st_mode) & ~OTHERS_WRITE)
             os.fsync(handle.fileno())
-    os.replace(written, _digest(target))  # digest first: a file with its final name always has a digest
+    os.replace(written, digest_of(target))  # digest first: a file with its final name always has a digest
     os.replace(source, target)
 
 

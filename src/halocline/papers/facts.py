@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from halocline.compile.compiler import compile_program
-from halocline.compile.driver import find_compiler
+from halocline.compile.cxx import find_compiler
 from halocline.errors import CompileError
 from halocline.io.table import Table
 from halocline.native import native
@@ -99,7 +99,7 @@ def flags_row() -> list[Row]:
 
 def _flags() -> tuple[str, ...]:
     try:
-        return find_compiler().flags
+        return find_compiler().flags()
     except CompileError:
         return ()
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 
-from halocline.compile.driver import VECTOR_BITS, VECTORS, widest_vector
-from halocline.errors import InputError
+from halocline.compile.cxx import VECTOR_BITS, VECTORS, find_compiler
+from halocline.compile.processor import widest_vector
+from halocline.errors import CompileError, InputError
+from halocline.run.host.process import environment
 from halocline.study.study import VariedOption
 
 
 def _compiler(path: str) -> Mapping[str, str]:
-    if shutil.which(path) is None:
+    variables = {"CXX": path}
+    try:
+        with environment(variables):
+            find_compiler()
+    except CompileError:
         raise InputError(
-            f"--compilers: {path} is not a program on PATH; expected names or paths of compilers"
-        )
-    return {"CXX": path}
+            f"--compilers: {path} is not a compiler on PATH; expected names or paths of compilers"
+        ) from None
+    return variables
 
 
 def _vectors(bits: str) -> Mapping[str, str]:

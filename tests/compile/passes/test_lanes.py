@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import halocline as hc
-from halocline.compile.driver import find_compiler
+from halocline.compile.cxx import find_compiler
 from halocline.compile.ir.kernel import Kernel, Table
 from halocline.compile.ir.statements import Lanes, flat, roots
 from halocline.compile.passes.lanes import Columns, columns, lanes
@@ -69,7 +69,7 @@ int main() {
   std::printf("%d\\n", wrong);
 }
 """
-COMPILER = find_compiler().path
+COMPILER = find_compiler().command[0]
 BUILDS = [(COMPILER, "-march=native")]
 if platform.machine() == "x86_64":
     BUILDS.append((COMPILER, "-march=x86-64"))

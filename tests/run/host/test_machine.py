@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from halocline.compile.driver import described
+from halocline.compile.processor import described
 from halocline.run.host.machine import (
     LARGEST_SHARE,
     clock_hertz,

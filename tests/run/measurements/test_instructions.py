@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from halocline.compile.driver import LEVEL, VECTORS, compile_library
+from halocline.compile.cxx import LEVEL, VECTORS
+from halocline.compile.driver import compile_library
 from halocline.errors import RunError
 from halocline.run.measurements import instructions as counting
 from halocline.run.measurements.instructions import AROUND, Instructions, count, instructions, instructions_of

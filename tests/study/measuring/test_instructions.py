@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from halocline.compile.driver import LEVEL, VECTORS
+from halocline.compile.cxx import LEVEL, VECTORS
 from halocline.study.layout import Layout
 from halocline.study.measurement import Measurement
 from halocline.study.measuring.command import Command

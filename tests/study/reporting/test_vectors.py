@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from halocline.compile.driver import VECTORS
+from halocline.compile.cxx import VECTORS
 from halocline.study.reporting.report import Group
 from halocline.study.reporting.vectors import CONTENTS, amdahl
 from step_measurements import step

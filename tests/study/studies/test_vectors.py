@@ -7,7 +7,7 @@ import re
 import pytest
 
 from halocline.cli.app import run as command
-from halocline.compile.driver import VECTORS
+from halocline.compile.cxx import VECTORS
 from halocline.errors import InputError
 from halocline.study import kernels
 from halocline.study.measuring.command import Command
@@ -44,7 +44,7 @@ def test_unsupported_vector_lengths_are_rejected(monkeypatch: pytest.MonkeyPatch
     ("words", "message"),
     [
         (["--vectors", "96"], "--vectors 96: '96' is unknown; expected a list of 64, 128, 256, 512"),
-        (["--compilers", "no-such"], "--compilers: no-such is not a program on PATH"),
+        (["--compilers", "no-such"], "--compilers: no-such is not a compiler on PATH"),
         (["--device", "opencl"], "vector lengths apply only to CPUs. Use --device cpu"),
     ],
 )

@@ -33,14 +33,15 @@ PATIENCE = 60.0  # time limit in seconds for two ranks to start
 
 def compiler(machine: Machine) -> Iterator[Finding]:
     """Yield findings on the compiler of kernels, the cache of kernels, and a trial compilation."""
-    from halocline.compile.driver import compile_library, find_compiler
+    from halocline.compile.cxx import find_compiler
+    from halocline.compile.driver import compile_library
 
     try:
         cxx = find_compiler()
     except CompileError as error:
         yield Finding("C++ compiler", "missing", *problem_and_advice(error), is_required=True)
         return
-    yield Finding("C++ compiler", "found", f"{cxx.version} ({cxx.path})", is_required=True)
+    yield Finding("C++ compiler", "found", f"{cxx.version} ({cxx})", is_required=True)
     writable, text = _cache()
     yield Finding("compile cache", "found" if writable else "missing", *text, is_required=True)
     if writable:

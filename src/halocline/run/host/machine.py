@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from halocline import __version__
-from halocline.compile.driver import find_compiler, widest_vector
+from halocline.compile.cxx import find_compiler
+from halocline.compile.processor import widest_vector
 from halocline.errors import CompileError, HaloclineError, RunError
 from halocline.plan.rank import RankPlan
 from halocline.run.host.process import cores
@@ -256,7 +257,7 @@ def last_level_cache() -> int:
 def _compiler() -> tuple[str | None, str | None]:
     with contextlib.suppress(CompileError):
         compiler = find_compiler()
-        return compiler.path, compiler.version
+        return str(compiler), compiler.version
     return None, None
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halocline.compile.driver import VECTOR_BITS, VECTORS
+from halocline.compile.cxx import VECTOR_BITS, VECTORS
 from halocline.io.table import Table
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from halocline.compile.driver import VECTOR_BITS, widest_vector
+from halocline.compile.cxx import VECTOR_BITS
+from halocline.compile.processor import widest_vector
 from halocline.errors import InputError
 from halocline.run.domain.execution import chosen_devices
 from halocline.study.kernels import COMPILERS, VECTOR_LENGTHS

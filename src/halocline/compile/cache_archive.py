@@ -1,0 +1,149 @@
+"""Archive with the compiled code of a cache, for machines without a compiler.
+
+The archive is a tar file. Its members are the files of the cache: libraries and code for CUDA devices, their
+digests, and the compiler's reports on the latter. Sources, tuned settings and measured rates are not part of
+it.
+"""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from halocline.compile.cache import (
+    cache_folder,
+    digest_line,
+    digest_of,
+    is_usable,
+    publish,
+    trusted,
+    work_folder,
+)
+from halocline.errors import InputError
+
+_NAME = re.compile(r"[0-9a-f]{32}-[\w.-]+\.(so|cubin|ptx)")
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Code in a cache or in an archive.
+
+    Attributes
+    ----------
+    files : int
+        Number of libraries, and of files with code for CUDA devices.
+    bytes : int
+        Size of these files.
+    """
+
+    files: int
+    bytes: int
+
+
+def _usable_code(folder: Path) -> Iterator[Path]:
+    for file in sorted(folder.glob("*")):
+        if _NAME.fullmatch(file.name) and is_usable(file):
+            yield file
+
+
+def contents() -> Contents:
+    """Return the usable code in the cache."""
+    sizes = [file.stat().st_size for file in _usable_code(trusted(cache_folder()))]
+    return Contents(len(sizes), sum(sizes))
+
+
+def export_code(target: Path) -> Contents:
+    """Write all usable code of the cache to an archive; see `import_code`.
+
+    Parameters
+    ----------
+    target : Path
+        File to write. It ends in .tar, .tar.gz or .tar.xz.
+
+    Raises
+    ------
+    InputError
+        The name has another suffix, or the cache has no code.
+    OSError
+        The file cannot be written.
+    """
+    mode = _mode(target)
+    files = list(_usable_code(trusted(cache_folder())))
+    if not files:
+        raise InputError(
+            f"{target}: the cache {cache_folder()} has no compiled code to export; run a program first"
+        )
+    with tarfile.open(target, mode) as archive:
+        for file in files:
+            for member in (file, digest_of(file), file.with_suffix(".log")):
+                if member.exists():
+                    archive.add(member, member.name)
+    return Contents(len(files), sum(file.stat().st_size for file in files))
+
+
+def _mode(target: Path) -> Literal["w", "w:gz", "w:xz"]:
+    if target.name.endswith(".tar"):
+        return "w"
+    if target.name.endswith(".tar.gz"):
+        return "w:gz"
+    if target.name.endswith(".tar.xz"):
+        return "w:xz"
+    raise InputError(f"{target}: expected a file name that ends in .tar, .tar.gz or .tar.xz")
+
+
+def import_code(source: Path) -> Contents:
+    """Add the code of an archive to the cache.
+
+    The process later runs this code with the permissions of its user. Import only archives of a person whom
+    you trust.
+
+    Parameters
+    ----------
+    source : Path
+        Archive of `export_code`.
+
+    Returns
+    -------
+    Contents
+        The code in the archive.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or it is not a complete archive of compiled code.
+    CompileError
+        The cache cannot be written.
+    """
+    try:
+        with tarfile.open(source) as archive:
+            data = {member.name: _bytes_of(archive, member) for member in archive}
+    except (OSError, EOFError, tarfile.TarError) as error:
+        raise InputError(f"{source} cannot be read as an archive of compiled code: {error}") from None
+    names = [name for name in data if _NAME.fullmatch(name)]
+    for name in names:
+        digest = data.get(digest_of(Path(name)).name)
+        if digest is None or digest.decode(errors="replace") != digest_line(Path(name), data[name]):
+            raise InputError(f"{source} is damaged: {name} does not match its digest; export the code again")
+    if not names:
+        raise InputError(
+            f"{source} contains no compiled code; expected an archive of `halocline cache export`"
+        )
+    folder = cache_folder()
+    with work_folder(folder) as place:
+        for name in names:
+            report = Path(name).with_suffix(".log").name
+            if report in data:
+                (place / report).write_bytes(data[report])
+                (place / report).replace(folder / report)
+            (place / name).write_bytes(data[name])
+            publish(place / name, folder / name)
+    return Contents(len(names), sum(len(data[name]) for name in names))
+
+
+def _bytes_of(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = archive.extractfile(member)  # None for a folder or a device; links lead to members of the archive
+    return b"" if file is None else file.read()
