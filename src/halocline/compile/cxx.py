@@ -71,14 +71,22 @@ class Compiler:
     command: tuple[str, ...]
     version: str
 
+    @property
+    def is_zig(self) -> bool:
+        """Return True for the compiler of the package ziglang, or another `zig cc`."""
+        return Path(self.command[0]).name == "zig"
+
     def __str__(self) -> str:
         return shlex.join(self.command)
 
     def flags(self, target: str = NATIVE) -> tuple[str, ...]:
         """Return the flags of all kernel libraries for a target: this CPU, or one of `processor.LEVELS`."""
         level, bits = optimization_level(), vector_bits()
+        architecture = target
+        if self.is_zig and target in LEVELS:  # its names differ
+            architecture = "generic" if target == "armv8-a" else target.replace("-", "_")
         is_clang = "clang" in self.version
-        flags = (f"-O{level}", f"-march={target}", *FLAGS, *(() if is_clang else GCC_LEVELS[level]))
+        flags = (f"-O{level}", f"-march={architecture}", *FLAGS, *(() if is_clang else GCC_LEVELS[level]))
         widest = LEVELS[target].vector_bits if target in LEVELS else widest_vector()
         if bits is None and not is_clang and widest == 512:
             bits = 512  # loads, not the clock rate, limit the speed of the loops
