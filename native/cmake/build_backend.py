@@ -12,6 +12,8 @@ from scikit_build_core.build import (  # hooks of PEP 517 and PEP 660
     build_sdist,
     build_wheel,
     get_requires_for_build_sdist,
+    prepare_metadata_for_build_editable,  # without these two, pip would build twice
+    prepare_metadata_for_build_wheel,
 )
 
 __all__ = [
@@ -21,6 +23,8 @@ __all__ = [
     "get_requires_for_build_editable",
     "get_requires_for_build_sdist",
     "get_requires_for_build_wheel",
+    "prepare_metadata_for_build_editable",
+    "prepare_metadata_for_build_wheel",
 ]
 
 COMPILERS = ("c++", "g++", "clang++")

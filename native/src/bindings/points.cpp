@@ -6,14 +6,17 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
+#include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bindings/bindings.hpp"
 #include "halocline/elementary.hpp"
 #include "halocline/random.hpp"
 #include "halocline/reduce.hpp"
+#include "storage/clones.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -25,34 +28,62 @@ using Result = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Operand = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Operands = std::vector<Operand>;
 
-// Call f for each element. All operands have the length of the result.
+enum class Op { kSqrt, kAbs, kSign, kExp, kLog, kSin, kCos, kMin, kMax, kPow, kFma, kRandom };
+const std::map<std::string, std::pair<size_t, Op>> kOps = {
+    // with the numbers of operands
+    {"sqrt", {1, Op::kSqrt}}, {"abs", {1, Op::kAbs}}, {"sign", {1, Op::kSign}}, {"exp", {1, Op::kExp}},
+    {"log", {1, Op::kLog}},   {"sin", {1, Op::kSin}}, {"cos", {1, Op::kCos}},   {"min", {2, Op::kMin}},
+    {"max", {2, Op::kMax}},   {"pow", {2, Op::kPow}}, {"fma", {3, Op::kFma}},   {"random", {3, Op::kRandom}},
+};
+
 template <typename F>
-void each(Result& out, const Operands& x, size_t count, F f) {
-  if (x.size() != count) throw std::invalid_argument("wrong number of operands");
-  for (const Operand& operand : x)
-    if (operand.shape(0) != out.shape(0))
-      throw std::invalid_argument("operands and result have different lengths");
-  double* const to = out.data();
-  const double *a = x[0].data(), *b = x[count > 1 ? 1 : 0].data(), *c = x[count > 2 ? 2 : 0].data();
-  const int64_t n = static_cast<int64_t>(out.shape(0));
+[[gnu::always_inline]] inline void each(double* to, const double* a, const double* b, const double* c,
+                                        int64_t n, F f) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) to[i] = f(a[i], b[i], c[i]);
 }
 
-void apply(const std::string& op, Result out, const Operands& x) {
-  if (op == "sqrt") return each(out, x, 1, [](double a, double, double) { return hc_sqrt(a); });
-  if (op == "abs") return each(out, x, 1, [](double a, double, double) { return hc_abs(a); });
-  if (op == "sign") return each(out, x, 1, [](double a, double, double) { return hc_sign(a); });
-  if (op == "exp") return each(out, x, 1, [](double a, double, double) { return hc_exp(a); });
-  if (op == "log") return each(out, x, 1, [](double a, double, double) { return hc_log(a); });
-  if (op == "sin") return each(out, x, 1, [](double a, double, double) { return hc_sin(a); });
-  if (op == "cos") return each(out, x, 1, [](double a, double, double) { return hc_cos(a); });
-  if (op == "min") return each(out, x, 2, [](double a, double b, double) { return hc_min(a, b); });
-  if (op == "max") return each(out, x, 2, [](double a, double b, double) { return hc_max(a, b); });
-  if (op == "pow") return each(out, x, 2, [](double a, double b, double) { return hc_pow(a, b); });
-  if (op == "fma") return each(out, x, 3, [](double a, double b, double c) { return hc_fma(a, b, c); });
-  if (op == "random") return each(out, x, 3, [](double a, double b, double c) { return hc_random(a, b, c); });
-  throw std::invalid_argument("unknown operation " + op);
+HALOCLINE_CLONES void apply_op(Op op, double* to, const double* a, const double* b, const double* c,
+                               int64_t n) {
+  switch (op) {
+    case Op::kSqrt:
+      return each(to, a, b, c, n, [](double a, double, double) { return hc_sqrt(a); });
+    case Op::kAbs:
+      return each(to, a, b, c, n, [](double a, double, double) { return hc_abs(a); });
+    case Op::kSign:
+      return each(to, a, b, c, n, [](double a, double, double) { return hc_sign(a); });
+    case Op::kExp:
+      return each(to, a, b, c, n, [](double a, double, double) { return hc_exp(a); });
+    case Op::kLog:
+      return each(to, a, b, c, n, [](double a, double, double) { return hc_log(a); });
+    case Op::kSin:
+      return each(to, a, b, c, n, [](double a, double, double) { return hc_sin(a); });
+    case Op::kCos:
+      return each(to, a, b, c, n, [](double a, double, double) { return hc_cos(a); });
+    case Op::kMin:
+      return each(to, a, b, c, n, [](double a, double b, double) { return hc_min(a, b); });
+    case Op::kMax:
+      return each(to, a, b, c, n, [](double a, double b, double) { return hc_max(a, b); });
+    case Op::kPow:
+      return each(to, a, b, c, n, [](double a, double b, double) { return hc_pow(a, b); });
+    case Op::kFma:
+      return each(to, a, b, c, n, [](double a, double b, double c) { return hc_fma(a, b, c); });
+    case Op::kRandom:
+      return each(to, a, b, c, n, [](double a, double b, double c) { return hc_random(a, b, c); });
+  }
+}
+
+// All operands have the length of the result.
+void apply(const std::string& name, Result out, const Operands& x) {
+  const auto known = kOps.find(name);
+  if (known == kOps.end()) throw std::invalid_argument("unknown operation " + name);
+  const auto [count, op] = known->second;
+  if (x.size() != count) throw std::invalid_argument("wrong number of operands");
+  for (const Operand& operand : x)
+    if (operand.shape(0) != out.shape(0))
+      throw std::invalid_argument("operands and result have different lengths");
+  apply_op(op, out.data(), x[0].data(), x[count > 1 ? 1 : 0].data(), x[count > 2 ? 2 : 0].data(),
+           static_cast<int64_t>(out.shape(0)));
 }
 
 // Accumulator of one reduction.

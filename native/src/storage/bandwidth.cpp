@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "storage/clones.hpp"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -21,26 +23,32 @@ constexpr int64_t kBlock = 64;  // doubles; the share of each thread is a multip
 constexpr size_t kOffset = 2048;
 
 // Not inlined, since the compiler might otherwise merge several passes.
-[[gnu::noinline]] void triad(double* a, const double* b, double s, int64_t n) {
+[[gnu::noinline]] HALOCLINE_CLONES void triad(double* a, const double* b, double s, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) a[i] += s * b[i];
 }
 
 // n is a multiple of kBlock, and both arrays begin at a cache line.
-[[gnu::noinline]] void streaming_copy(double* a, const double* b, int64_t n) {
-#if defined(__AVX512F__)
+#if defined(__x86_64__)
+[[gnu::target("avx512f")]] void stream_512(double* a, const double* b, int64_t n) {
   for (int64_t i = 0; i < n; i += 8) _mm512_stream_pd(a + i, _mm512_load_pd(b + i));
-  _mm_sfence();
-#elif defined(__AVX__)
-  for (int64_t i = 0; i < n; i += 4) _mm256_stream_pd(a + i, _mm256_load_pd(b + i));
-  _mm_sfence();
-#elif defined(__x86_64__)
-  for (int64_t i = 0; i < n; i += 2) _mm_stream_pd(a + i, _mm_load_pd(b + i));
-  _mm_sfence();
-#else
-  std::copy(b, b + n, a);
-#endif
 }
+[[gnu::target("avx")]] void stream_256(double* a, const double* b, int64_t n) {
+  for (int64_t i = 0; i < n; i += 4) _mm256_stream_pd(a + i, _mm256_load_pd(b + i));
+}
+[[gnu::noinline]] void streaming_copy(double* a, const double* b, int64_t n) {
+  if (__builtin_cpu_supports("avx512f")) {
+    stream_512(a, b, n);
+  } else if (__builtin_cpu_supports("avx")) {
+    stream_256(a, b, n);
+  } else {
+    for (int64_t i = 0; i < n; i += 2) _mm_stream_pd(a + i, _mm_load_pd(b + i));
+  }
+  _mm_sfence();
+}
+#else
+[[gnu::noinline]] void streaming_copy(double* a, const double* b, int64_t n) { std::copy(b, b + n, a); }
+#endif
 
 size_t numbers_each(int threads, size_t bytes) {
   if (threads < 1) throw std::invalid_argument(std::to_string(threads) + " threads, expected at least 1");

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "storage/clones.hpp"
+
 namespace halocline {
 
 namespace {
@@ -40,10 +42,32 @@ const Bits* row(const Storage& storage, int64_t i, int64_t j) {
   return reinterpret_cast<const Bits*>(storage.at({i, j, 0}));
 }
 
+// Add the words of a row to two sums. The row begins at cell number `start` of the grid.
+template <typename Bits>
+[[gnu::always_inline]] inline void add_words(const Bits* values, int64_t lo, int64_t hi, uint64_t start,
+                                             uint64_t& first, uint64_t& second) {
+  using F = Format<Bits>;
+  for (int64_t k = lo; k < hi; ++k) {
+    Bits bits = values[k];
+    bits = (bits & F::magnitude) > F::infinity ? F::nan : bits;
+    const uint64_t place = mix((start + static_cast<uint64_t>(k) + 1) * kStep);
+    const uint64_t word = mix(place ^ bits);
+    first += word;
+    second += mix(word + place);
+  }
+}
+HALOCLINE_CLONES void add_row(const uint64_t* values, int64_t lo, int64_t hi, uint64_t start, uint64_t& first,
+                              uint64_t& second) {
+  add_words(values, lo, hi, start, first, second);
+}
+HALOCLINE_CLONES void add_row(const uint32_t* values, int64_t lo, int64_t hi, uint64_t start, uint64_t& first,
+                              uint64_t& second) {
+  add_words(values, lo, hi, start, first, second);
+}
+
 template <typename Bits>
 std::array<uint64_t, 2> sum_of_words(const Storage& storage, const Index& lo, const Index& hi,
                                      const Index& origin, const Index& shape, int threads) {
-  using F = Format<Bits>;
   const int64_t rows = hi[1] - lo[1];
   uint64_t first = 0, second = 0;
 #pragma omp parallel for num_threads(threads) schedule(static) \
@@ -53,14 +77,7 @@ std::array<uint64_t, 2> sum_of_words(const Storage& storage, const Index& lo, co
     const Bits* values = row<Bits>(storage, i, j);
     const auto start =
         static_cast<uint64_t>(((origin[0] + i) * shape[1] + origin[1] + j) * shape[2] + origin[2]);
-    for (int64_t k = lo[2]; k < hi[2]; ++k) {
-      Bits bits = values[k];
-      bits = (bits & F::magnitude) > F::infinity ? F::nan : bits;
-      const uint64_t place = mix((start + static_cast<uint64_t>(k) + 1) * kStep);
-      const uint64_t word = mix(place ^ bits);
-      first += word;
-      second += mix(word + place);
-    }
+    add_row(values, lo[2], hi[2], start, first, second);
   }
   return {first, second};
 }
@@ -75,12 +92,18 @@ int64_t first_nonfinite_in(const Bits* values, int64_t lo, int64_t hi) {
 
 // The loop has no early exit, so that it vectorises.
 template <typename Bits>
-bool finite(const Bits* values, int64_t lo, int64_t hi) {
+[[gnu::always_inline]] inline bool all_finite(const Bits* values, int64_t lo, int64_t hi) {
   Bits bad = 0;
   for (int64_t k = lo; k < hi; ++k) {
     bad |= static_cast<Bits>((values[k] & Format<Bits>::magnitude) >= Format<Bits>::infinity);
   }
   return bad == 0;
+}
+HALOCLINE_CLONES bool finite(const uint64_t* values, int64_t lo, int64_t hi) {
+  return all_finite(values, lo, hi);
+}
+HALOCLINE_CLONES bool finite(const uint32_t* values, int64_t lo, int64_t hi) {
+  return all_finite(values, lo, hi);
 }
 
 template <typename Bits>

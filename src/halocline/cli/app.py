@@ -19,6 +19,7 @@ from halocline.cli.commands import (
     bench,
     cache,
     cases,
+    demo,
     doctor,
     explain,
     group,
@@ -35,7 +36,7 @@ app = group(__doc__)
 groups = {"solve": solve, "study": study, "explain": explain, "model": model, "bench": bench, "cache": cache}
 for name, module in groups.items():
     app.add_typer(module.app, name=name)
-for module in (run_command, cases, new, stores, doctor):  # commands without a group
+for module in (demo, run_command, cases, new, stores, doctor):  # commands without a group
     app.add_typer(module.app)
 
 
