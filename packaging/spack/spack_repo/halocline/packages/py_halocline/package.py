@@ -60,7 +60,3 @@ class PyHalocline(PythonPackage):
         """Set the instruction set of the engine to that of the target of the specification."""
         march = re.search(r"-march=(\S+)", optimization_flags(self.compiler, spec.target))
         return {"cmake.define.HALOCLINE_MARCH": march[1]} if march else {}
-
-    def setup_run_environment(self, env):
-        """Compile kernels with the compiler that has built the engine."""
-        env.set("CXX", self.compiler.cxx)
