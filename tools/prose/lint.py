@@ -46,7 +46,7 @@ FIRST_WORDS = {
 }
 # Lines of code, headings and comments. Commands are lines of code in the sections Examples of docstrings.
 NO_PROSE = (">>>", "...", "#", "<!--", ".. ", "halocline ", "mpiexec ")
-FOLDERS = ("src", "native", "docs", "examples", "benchmarks", "tools", "tests")
+FOLDERS = ("src", "native", "docs", "examples", "benchmarks", "tools", "tests", "packaging")
 # The text of this page comes from the help texts in the source; the folder holds records, which are data.
 LEFT_OUT = ("docs/reference/command.md", "docs/verification/")
 
