@@ -19,6 +19,7 @@ from halocline.cli.commands import (
     bench,
     cache,
     cases,
+    compile,
     demo,
     doctor,
     explain,
@@ -36,7 +37,7 @@ app = group(__doc__)
 groups = {"solve": solve, "study": study, "explain": explain, "model": model, "bench": bench, "cache": cache}
 for name, module in groups.items():
     app.add_typer(module.app, name=name)
-for module in (demo, run_command, cases, new, stores, doctor):  # commands without a group
+for module in (demo, run_command, compile, cases, new, stores, doctor):  # commands without a group
     app.add_typer(module.app)
 
 

@@ -7,12 +7,13 @@ level such as x86-64-v3. A machine without a compiler can use each library that 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -87,6 +88,20 @@ def library_path(source: str, *, streaming: bool = False, target: str = NATIVE) 
     return path
 
 
+_collections: list[dict[str, None]] = []
+
+
+@contextlib.contextmanager
+def collected_sources() -> Iterator[dict[str, None]]:
+    """Collect the sources that `compile_library` receives in the with block, as the keys of a dictionary."""
+    sources: dict[str, None] = {}
+    _collections.append(sources)
+    try:
+        yield sources
+    finally:
+        _collections.remove(sources)
+
+
 def compile_library(source: str, *, streaming: bool = False, target: str = NATIVE) -> Path:
     """Return the shared library of generated C++ from the cache, and compile it first if necessary.
 
@@ -109,6 +124,8 @@ def compile_library(source: str, *, streaming: bool = False, target: str = NATIV
         There is no compiler, the cache cannot be written, other users may write to it, or the compiler
         rejects the source.
     """
+    for sources in _collections:
+        sources[source] = None
     library = library_path(source, streaming=streaming, target=target)
 
     def compiled(place: Path) -> Path:
