@@ -33,6 +33,8 @@ Written = tuple[str, int]  # LaTeX and its kind: SUM, PRODUCT or ATOM
 class Equations:
     """Equations in LaTeX, which notebooks show as formulas; ``str`` returns the LaTeX source.
 
+    The programs of `halocline.physics` have no rows, because they contain no statements of the user.
+
     Attributes
     ----------
     rows : tuple of str
@@ -45,8 +47,8 @@ class Equations:
         rows = " \\\\\n".join(self.rows)
         return f"\\begin{{aligned}}\n{rows}\n\\end{{aligned}}"
 
-    def _repr_latex_(self) -> str:
-        return f"$$\n{self}\n$$"
+    def _repr_latex_(self) -> str | None:
+        return f"$$\n{self}\n$$" if self.rows else None
 
 
 def formula(root: Expr) -> str:
