@@ -38,6 +38,6 @@ def test_notebooks_run(name: str) -> None:
     """A process of its own loads the plugin nbmake, because its import takes seconds."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "--nbmake"]
     command += [f"--nbmake-timeout={HANG:.0f}", str(NOTEBOOKS / f"{name}.ipynb")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=2 * HANG)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout
