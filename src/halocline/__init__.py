@@ -53,6 +53,7 @@ _HOMES = {
     "solvers.linear": ("LinearProblem", "Solution", "solve"),
     "problems.names": ("Extrapolated", "Family"),
     "io.picture": ("picture", "plot_lines"),
+    "io.plot": ("plot",),
     "errors": ("BreakdownError", "CompileError", "HaloclineError", "InputError", "RunError", "Stopped"),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

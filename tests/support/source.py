@@ -10,7 +10,7 @@ SOURCE = ROOT / "src" / "halocline"
 
 # Each layer imports only from itself and those before it.
 # The first layers have one file each.
-MODULES = ("applications", "errors", "deprecation", "forks", "native", "words", "ranges")
+MODULES = ("applications", "errors", "deprecation", "forks", "native", "words", "ranges", "markup")
 LAYERS = (
     *MODULES,
     "lang",

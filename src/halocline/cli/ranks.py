@@ -7,11 +7,11 @@ import sys
 
 import typer
 
-from halocline.cli.progress import share_terminal
 from halocline.errors import InputError
 from halocline.run.ranks.launch import launch
 from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import IO_RANKS, world
+from halocline.run.simulation.progress import share_terminal
 
 
 def start_ranks(

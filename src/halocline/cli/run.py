@@ -14,7 +14,6 @@ import typer
 
 from halocline.cli.options import ResultOptions
 from halocline.cli.output import check_files, note, report_written, say, write, write_json
-from halocline.cli.progress import progress, terminal
 from halocline.cli.ranks import start_ranks
 from halocline.cli.summary import judgement, part_line, rows_of, summary
 from halocline.cli.texts import check_part, reject
@@ -30,6 +29,7 @@ from halocline.run.host.streams import is_lost_output
 from halocline.run.ranks.abort import report
 from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import world
+from halocline.run.simulation.progress import progress, terminal
 from halocline.words import counted, joined
 
 if TYPE_CHECKING:

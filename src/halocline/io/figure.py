@@ -190,8 +190,8 @@ def draw(figure: Figure, path: str | Path, *, title: str = "") -> None:
 
 
 def canvas_of(figure: Figure, title: str) -> Canvas:
-    """Return the drawing of a figure, for a file that is cropped to its contents."""
-    from matplotlib.figure import Figure as Canvas
+    """Return the drawing of a figure, for a file or a notebook that crops it to its contents."""
+    from halocline.io.inline import InlineFigure
 
     rows, alone = figure.rows, len(figure.panels) == 1
     places = {panel.place for panel in figure.panels} - {None}
@@ -208,7 +208,7 @@ def canvas_of(figure: Figure, title: str) -> Canvas:
     ]
     labels = {curve.label for panel in figure.panels if isinstance(panel, Lines) for curve in panel.curves}
     height = sum(heights) + ROW * len(rows) + TITLE * bool(title)
-    canvas = Canvas(figsize=(sum(widths), height), layout="constrained")
+    canvas = InlineFigure(figsize=(sum(widths), height), layout="constrained")
     grid = canvas.add_gridspec(len(rows), len(rows[0]), width_ratios=widths, height_ratios=heights)
     for r, row in enumerate(rows):
         below = rows[r + 1] if r + 1 < len(rows) else ()

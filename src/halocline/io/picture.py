@@ -78,7 +78,8 @@ def picture(
     with fields.domain.comm.agreement(f"draw {target}"):
         gathered = [section for section in sections if section is not None]
         if gathered:
-            _draw(gathered, target, title, label, unit, cmap, plain(limits))
+            figure, heading = figure_of(gathered, title, label, unit, cmap, plain(limits))
+            draw(figure, target, title=heading)
 
 
 def plot_lines(
@@ -155,16 +156,20 @@ def plot_lines(
             draw(Figure([panel], columns=1), target)
 
 
-def _draw(
+def figure_of(
     sections: Sequence[Section],
-    path: Path,
-    title: str | None,
-    label: str | None,
-    unit: str,
-    cmap: str | None,
-    limits: tuple[float, float] | None,
-) -> None:
-    """Draw sections next to each other, or as lines of one diagram."""
+    title: str | None = None,
+    label: str | None = None,
+    unit: str = "",
+    cmap: str | None = None,
+    limits: tuple[float, float] | None = None,
+    columns: int | None = None,
+) -> tuple[Figure, str]:
+    """Return the figure of sections, next to each other or as lines of one diagram, and its title.
+
+    The options are those of `picture`. `columns` is the number of maps in a row; by default, all maps are in
+    one row.
+    """
     first, count = sections[0], len(sections)
     names = ", ".join(section.name for section in sections)
     if len(first.axes) == 1:
@@ -173,10 +178,9 @@ def _draw(
             for section in sections
         ]
         heading, xlabel = (title or names) + place(first.at, unit), with_unit(first.axes[0], unit)
-        draw(Figure([Lines(curves, heading, xlabel, first.span[0], ylabel=label or names)], 1), path)
-        return
+        return Figure([Lines(curves, heading, xlabel, first.span[0], ylabel=label or names)], 1), ""
     maps = [
         Map(section, title if title and count == 1 else section.name, limits, label or "", unit, cmap)
         for section in sections
     ]
-    draw(Figure(maps, columns=count), path, title=title if title and count > 1 else "")
+    return Figure(maps, columns=columns or count), title if title and count > 1 else ""

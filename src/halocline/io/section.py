@@ -21,14 +21,14 @@ from halocline.run.memory.store import assembled_pieces
 
 @dataclass(frozen=True)
 class Section:
-    """Values of a field along one or two axes.
+    """Values of a field along one, two or three axes.
 
     Attributes
     ----------
     name : str
         Name of the field, or text of the expression.
     values : array
-        Values along one axis, or along two axes in the order of `axes`.
+        Values along the axes, in the order of `axes`.
     axes : tuple of str
         Names of the axes of the values.
     coordinates : tuple of array
@@ -96,6 +96,16 @@ def cut(
         )
     with fields.values_as_field(expression) as field:
         return _section(fields, field, _name(expression), cuts, most)
+
+
+def volume(source: Any, expression: Any, *, most: int = 128) -> Section | None:
+    """Return the values of a field along all axes of its grid on the first rank, and None on other ranks.
+
+    All ranks call this function. The parameters are those of `cut`.
+    """
+    fields = fields_of(source)
+    with fields.values_as_field(expression) as field:
+        return _section(fields, field, _name(expression), {}, most)
 
 
 def _section(

@@ -235,11 +235,14 @@ class Expr(Operators):
         Locations of the value, see halocline.lang.location. None for numbers, scalars and expressions that
         read at explicit offsets. The placement of a node that is an argument of another node is None too.
         Locations are checked while expressions are formed, and are not part of the graph.
+    notation : (str, object, tuple of Expr) or None
+        Operator that formed the node, its detail and its operands; see `with_notation`. It is not part of the
+        graph.
     """
 
     __slots__ = (
-        "__weakref__", "args", "attribute", "below", "condition", "digest", "grid", "odd_reads", "op",
-        "placement", "precision", "varies",
+        "__weakref__", "args", "attribute", "below", "condition", "digest", "grid", "notation", "odd_reads",
+        "op", "placement", "precision", "varies",
     )  # fmt: skip
 
     op: str
@@ -251,6 +254,7 @@ class Expr(Operators):
     digest: bytes
     precision: str | None
     placement: Placement | None
+    notation: tuple[str, Any, tuple[Expr, ...]] | None
     below: tuple[Expr, ...] | None  # all nodes below this one, stored by the first `walk`
     odd_reads: Any  # see `halocline.lang.ghost_products`
 
@@ -260,6 +264,11 @@ class Expr(Operators):
 
     def __repr__(self) -> str:
         return text(self)
+
+    def _repr_latex_(self) -> str:
+        from halocline.lang.latex import formula
+
+        return f"$\\displaystyle {formula(self)}$"
 
 
 _nodes: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
@@ -314,7 +323,7 @@ def node(
     result.varies = op in ("read", "stage", "index") or (op != "reduce" and any(a.varies for a in args))
     result.grid = grid
     result.precision = _precision(op, args, attribute)
-    result.placement = result.below = result.odd_reads = None
+    result.placement = result.notation = result.below = result.odd_reads = None
     _nodes[identity] = result
     return result
 
@@ -358,6 +367,18 @@ def with_places(
 def with_location(e: Expr, staggered: Iterable[bool]) -> Expr:
     """Return the expression with the given location instead of its present location."""
     return with_places(without_location(e), {tuple(staggered): 0})
+
+
+def with_notation(e: Expr, name: str, operands: Iterable[Expr], detail: Any = None) -> Expr:
+    """Store the operator that formed an expression, and return the expression.
+
+    Formulas in LaTeX show this operator instead of its differences. If several operators form the same node,
+    the first one is stored.
+    """
+    value, parts = without_location(e), tuple(map(without_location, operands))
+    if value.args and value.notation is None and all(value is not part for part in parts):
+        value.notation = name, detail, parts
+    return e
 
 
 def pointwise(make: Callable[..., Expr], *operands: Expr) -> Expr:

@@ -176,6 +176,11 @@ class Grid(Sealed):
         )
         return f"Grid({', '.join(filter(None, (str(self.shape), *properties)))})"
 
+    def _repr_html_(self) -> str:
+        from halocline.lang.display import grid_table
+
+        return grid_table(self)
+
     @property
     def spacing(self) -> tuple[float, ...]:
         """Distance between neighbouring points per axis; along stretched axes, the minimum distance."""
@@ -266,7 +271,8 @@ class Grid(Sealed):
         def coordinate_on(face: bool) -> Expr:
             position = graph.index(self, axis) + self._first(axis, [face] * self.ndim)
             even = position * trace.scalar(f"h_{AXES[axis]}") + trace.scalar(f"o_{AXES[axis]}")
-            return graph.without_location(self._mapped(axis, even))
+            mapped = graph.without_location(self._mapped(axis, even))
+            return graph.with_notation(mapped, "coordinate", (), axis)
 
         def place(face: bool) -> Place:
             return tuple(face if a == axis else None for a in range(self.ndim))
@@ -553,6 +559,11 @@ class Field(Sealed, Assignable):
 
     def __repr__(self) -> str:
         return f"Field({self.name!r} on {self.grid!r})"
+
+    def _repr_html_(self) -> str:
+        from halocline.lang.display import field_table
+
+        return field_table(self)
 
     @property
     def expr(self) -> Expr:

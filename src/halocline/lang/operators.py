@@ -84,11 +84,14 @@ def _form_result(
     formula: Formula,
     axes: Sequence[int] = (),
     staggered: Formula | None = None,
+    *,
+    name: str,
+    detail: Any = None,
 ) -> Expr:
     """Return the result of an operator, with all locations at which it can be formed.
 
     `formula` forms the result at the locations of the operand. `staggered` forms it half a cell away along
-    `axes`.
+    `axes`. `name` and `detail` are the notation of the operator; see `halocline.lang.expression`.
 
     Raises
     ------
@@ -97,6 +100,10 @@ def _form_result(
     """
     if not e.varies:
         return formula(e, ())
+
+    def formed(form: Formula, operand: Expr, place: Place) -> Expr:
+        return graph.with_notation(form(operand, place), name, [operand], detail)
+
     operand = operand_of_call(e)
     if e.placement is None:
         sources = [source for source, _ in graph.reads_of(e, keep_stages=True)]
@@ -104,7 +111,7 @@ def _form_result(
             raise InputError(_unknown("a difference", e, "difference"))
         cells = (False,) * _grid(e, "a difference").ndim
         with reporting_operand(operand):
-            return graph.with_location(formula(e, cells), cells)
+            return graph.with_location(formed(formula, e, cells), cells)
     places = dict(e.placement.places)
     formulas: dict[Place, tuple[Formula, Place]] = {p: (formula, p) for p in places}
     if staggered is not None:
@@ -117,7 +124,7 @@ def _form_result(
     def build(place: Place) -> Expr:
         form, start = formulas[place]
         with reporting_operand(operand):
-            return form(form_at(e, start), start)
+            return formed(form, form_at(e, start), start)
 
     places = sorted_places(places)
     return graph.with_places(build(next(iter(places))), places, build)
@@ -221,7 +228,7 @@ def derivative(
         return graph.constant(0.0)
     central = partial(_first_derivative, grid=grid, axis=a, order=order)
     between = partial(_staggered_derivative, grid=grid, axis=a, order=order)
-    return _form_result(e, central, (a,), between)
+    return _form_result(e, central, (a,), between, name="derivative", detail=(a,))
 
 
 def _first_derivative(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
@@ -330,7 +337,7 @@ def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> An
     for axis in differing_axes(start):
         value = _interpolation(value, tuple(place), grid=grid, axis=axis, order=order)
         place[axis] = target[axis]
-    return graph.with_location(value, target)
+    return graph.with_location(graph.with_notation(value, "to", [e]), target)
 
 
 def _check_stretched(grid: Grid, axis: int, order: int) -> None:
@@ -359,7 +366,7 @@ def second(f: Operand, axis: int | str, *, order: int | None = None) -> Expr:
         pair, centre = _second_parts(e, place, axis, order)
         return pair if centre is None else pair + e * centre
 
-    return _form_result(graph.as_expr(f), formula)
+    return _form_result(graph.as_expr(f), formula, name="derivative", detail=(axis, axis))
 
 
 def _second_parts(e: Expr, place: Place, axis: int, order: int | None) -> tuple[Expr, Expr | None]:
@@ -400,7 +407,8 @@ def mixed(f: Operand, axis: int | str, axis2: int | str, *, order: int | None = 
         place = tuple(not s if axis == a else s for axis, s in enumerate(place))
         return _staggered_derivative(difference, place, grid=grid, axis=b, order=order)
 
-    return _form_result(e, partial(_mixed_derivative, grid=grid, a=a, b=b, order=order), (a, b), between)
+    central = partial(_mixed_derivative, grid=grid, a=a, b=b, order=order)
+    return _form_result(e, central, (a, b), between, name="derivative", detail=(a, b))
 
 
 def _mixed_derivative(e: Expr, place: Place, *, grid: Grid, a: int, b: int, order: int) -> Expr:
@@ -435,7 +443,7 @@ def laplacian(f: Any, *, order: int | None = None) -> Any:
             centre = centre + (0.0 if weight is None else weight)
         return total + e * centre
 
-    return _form_result(graph.as_expr(f), formula)
+    return _form_result(graph.as_expr(f), formula, name="laplacian")
 
 
 def grad(f: Operand, *, order: int | None = None) -> Vector:
@@ -453,9 +461,11 @@ def div(v: Sequence[Operand], *, order: int | None = None) -> Expr:
 
     The divergence lies in cells if each component lies on the faces of its axis.
     """
-    return _ordered_sum(
-        derivative(component, axis, order=order) for axis, component in enumerate(_vector(v, "div"))
+    components = [graph.as_expr(component) for component in _vector(v, "div")]
+    total = _ordered_sum(
+        derivative(component, axis, order=order) for axis, component in enumerate(components)
     )
+    return graph.with_notation(total, "div", components)
 
 
 def grad_div(v: Sequence[Operand], *, order: int | None = None) -> Vector:
@@ -495,7 +505,7 @@ def difference(f: Operand, axis: int | str, count: int) -> Expr:
             total = total + pair * float((-1) ** (half - k) * comb(even_count, half - k))
         return total
 
-    return _form_result(e, formula)
+    return _form_result(e, formula, name="difference", detail=(a, even_count))
 
 
 def upwinding(f: Any, u: Sequence[Operand], *, order: int | None = None) -> Any:

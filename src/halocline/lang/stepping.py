@@ -270,6 +270,20 @@ def stepping(
     )
 
 
+def time_derivatives(
+    grid: Grid, function: Callable[..., Any], parameters: Collection[str], order: int
+) -> dict[Field, Expr]:
+    """Return the time derivatives that a plain function of equations returns, by field.
+
+    The expressions contain no statements of a scheme. The parameters are those of `stepping`.
+    """
+    program = lang.Program(name_of(function))
+    names = {n: program.parameter(n) for n in lang.TIME_SCALARS} | {n: lang.Scalar(n) for n in parameters}
+    with trace.tracing(program), trace.order(order), program.evaluation():
+        arguments = lang.bind(function, grid, names)
+        return _derivatives(function, trace.call(function, **arguments), {})
+
+
 @contextmanager
 def _reject_assigned_time_scalars(
     program: lang.Program, name: str, has_time_step: bool, *, follows_time: bool = False

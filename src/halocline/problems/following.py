@@ -13,7 +13,6 @@ from weakref import WeakKeyDictionary
 from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang import trace
 from halocline.lang.grid import component_names, unknown_name_error
-from halocline.problems.live import LiveLine
 from halocline.problems.names import checked_mapping
 from halocline.problems.place import FACTS, Place, read_resume_point
 from halocline.problems.result import NOTHING, Runs, fields_of, time_facts
@@ -31,6 +30,7 @@ from halocline.run.output import restart
 from halocline.run.output.every import steps as number_of_steps
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.simulation import events as counters
+from halocline.run.simulation.live import LiveLine
 from halocline.run.simulation.observers import Observer, RunArguments
 from halocline.run.simulation.simulation import Simulation
 from halocline.words import counted

@@ -57,7 +57,7 @@ from halocline.solvers.cg import (
     true_residual,
 )
 from halocline.solvers.matrix import Matrix, Probe, Properties, check_linear
-from halocline.words import short_repr
+from halocline.words import amount, duration, short_repr
 
 log = logging.getLogger("halocline")
 
@@ -199,6 +199,17 @@ class Solution(Outcome):
     def __repr__(self) -> str:
         relative = f"true_residual_relative={self.true_residual_relative:.2g}"
         return f"Solution({self.reason!r}, iterations={self.iterations}, {relative})"
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Facts of the solve as text by name, for tables."""
+        seconds = self.seconds_per_iteration
+        speed = {}
+        if seconds:
+            rate = f"{amount(self.bytes_per_iteration / seconds)}/s"
+            speed = {"time per iteration": duration(seconds), "memory traffic": f"at least {rate}"}
+        residual = f"{self.true_residual_relative:.3g}, relative to the right-hand side"
+        return {"iterations": f"{self.iterations:,}", "true residual": residual, **super().facts, **speed}
 
     @property
     def seconds_per_iteration(self) -> float | None:

@@ -47,10 +47,10 @@ def exchange(
     halocline study ablation exchange --n 96 --ranks 4 --ranks-per-node 2 --html ablation.html
     """
     from halocline.cli.output import check_files, say
-    from halocline.cli.progress import progress
     from halocline.cli.ranks import start_ranks
     from halocline.cli.report import write_report
     from halocline.cli.texts import execution_of
+    from halocline.run.simulation.progress import progress
 
     execution, results = execution_of(values), take_options(ReportFileOptions, values)
     start_ranks(ranks, threads=execution.get("threads"), per_node=execution.get("ranks_per_node"))

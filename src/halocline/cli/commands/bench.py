@@ -68,9 +68,9 @@ def exchange(
     halocline bench exchange --n 64 --ranks 2 --subdomains-per-rank 2 --trace t.json --timeline t.png
     """
     from halocline.cli.output import check_files, check_pictures, print_results
-    from halocline.cli.progress import progress
     from halocline.cli.ranks import start_ranks
     from halocline.cli.texts import cells_of, execution_of, reject
+    from halocline.run.simulation.progress import progress
 
     execution = execution_of(values)
     methods = chosen_methods(execution["methods"])

@@ -29,9 +29,9 @@ from halocline.cli.output import (
     write,
     write_json,
 )
-from halocline.cli.progress import progress
 from halocline.errors import InputError
 from halocline.ranges import NODES, RANK, whole_numbers
+from halocline.run.simulation.progress import progress
 
 if TYPE_CHECKING:
     from halocline.study.measuring.predict import ScalingPrediction

@@ -113,9 +113,9 @@ def _show(
 ) -> None:
     """Measure the steps of a bench, and print the report."""
     from halocline.cli.output import check_files, print_results
-    from halocline.cli.progress import progress
     from halocline.run.devices.devices import devices_in_use, hardware_text
     from halocline.run.ranks.mpi import world
+    from halocline.run.simulation.progress import progress
     from halocline.study.measuring import overlap
 
     check_files(json)

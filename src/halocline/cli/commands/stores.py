@@ -11,8 +11,8 @@ from halocline.cli import options
 from halocline.cli.commands import command, group
 from halocline.cli.options import general_option, whole_number
 from halocline.cli.output import check_files, print_results, report_written
-from halocline.cli.progress import progress
 from halocline.errors import InputError
+from halocline.run.simulation.progress import progress
 
 app = group("")
 FIELDS = general_option("--fields NAME,NAME,...", help="Fields to use. Default: all.")

@@ -25,7 +25,6 @@ from halocline.cli.options import (
     whole_number,
 )
 from halocline.cli.output import STDOUT, check_files, note, report_written, say, write, write_json
-from halocline.cli.progress import progress, share_terminal
 from halocline.cli.report import Files, write_report
 from halocline.cli.texts import reject
 from halocline.errors import InputError
@@ -34,6 +33,7 @@ from halocline.lang.grid import unknown_name_error
 from halocline.ranges import NODES, POINTS, RANKS, RANKS_PER_NODE, THREADS, whole_numbers
 from halocline.run.host.process import command_line, cores
 from halocline.run.ranks.library import launcher
+from halocline.run.simulation.progress import progress, share_terminal
 from halocline.study.layout import AFFINITIES
 from halocline.study.measurement import Measurement
 from halocline.study.registry import papers as declared_papers

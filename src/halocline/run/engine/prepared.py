@@ -33,6 +33,7 @@ from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.tuning.overlap import Overlap, OverlapTrial
 from halocline.run.tuning.patches import Patch, Tuned
+from halocline.words import duration, joined
 
 log = logging.getLogger("halocline")
 
@@ -79,6 +80,18 @@ class Outcome:
     def __repr__(self) -> str:
         loops = "" if not self.loops else f", loops={self.loops!r}"
         return f"Outcome({self.reason!r}{loops}, seconds={self.seconds:.3g})"
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Facts of the run as text by name, for tables."""
+        parts = {"in kernels": self.compute, "in exchanges": self.exchange, "in reductions": self.reduction}
+        shares = (f"{seconds / self.seconds:.0%} {name}" for name, seconds in parts.items() if self.seconds)
+        return {"end": self.reason, "time": duration(self.seconds), "of this time": joined(*shares)}
+
+    def _repr_html_(self) -> str:
+        from halocline.markup import facts_table
+
+        return facts_table(type(self).__name__, self.facts)
 
     def followed_by(self, later: Outcome) -> Outcome:
         """Return the combined outcome of this run and a later run."""

@@ -70,6 +70,8 @@ class Session:
         True during a run.
     last_run : (int, float)
         Number of steps of the last run, and their duration in seconds.
+    last_share : float or None
+        Measured share of the memory bandwidth in the last run; None before a measurement.
     """
 
     def __init__(self, fields: Fields, stepping: Stepping, prepared: Prepared | None = None) -> None:
@@ -81,6 +83,7 @@ class Session:
         self.keep_rows: Callable[[NDArray[Any]], None] | None = None
         self.is_under_way = False
         self.last_run = 0, 0.0
+        self.last_share: float | None = None
         self._first: Prepared | None = None  # program for the first delayed time step
         self._began: Clock  # clock at the start of the last run
         self.forget_checks()
@@ -179,7 +182,7 @@ class Session:
     def forget_earlier_steps(self) -> None:
         """Discard all values from earlier steps, because the time and the step were set."""
         self.forget_step()
-        self.last_run = 0, 0.0
+        self.last_run, self.last_share = (0, 0.0), None
         self.fields.values.pop("dt", None)  # no step has been run
         self.forget_time_steps()
         self.forget_checks()

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.every import Every
 from halocline.run.output.output import Output
+from halocline.run.simulation.progress import in_notebook
 
 
 class RunArguments(NamedTuple):
@@ -100,7 +101,14 @@ def options(function: Any, problem_options: Mapping[str, Any]) -> dict[str, Any]
 
 
 def wrap_run(problem: Any, proceed: Callable[[RunArguments], Any]) -> Callable[[RunArguments], Any]:
-    """Return the function that runs a problem: `proceed`, wrapped in the `run` methods of all observers."""
+    """Return the function that runs a problem: `proceed`, wrapped in the `run` methods of all observers.
+
+    In a notebook, the runs show their progress.
+    """
+    if in_notebook():
+        from halocline.run.simulation.notebook import show_progress
+
+        proceed = partial(show_progress, problem, proceed=proceed)
     for observer in _observers:
         proceed = partial(observer.run, problem, proceed=proceed)
     return proceed

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import proxy
 
 from halocline.archive.arrays import WritingCost
@@ -46,6 +46,9 @@ from halocline.run.simulation.course import NEVER, Course, finite_time, run_boun
 from halocline.run.simulation.observers import RunArguments
 from halocline.run.simulation.replay import FailureReplay
 from halocline.words import short_repr
+
+if TYPE_CHECKING:
+    from halocline.lang.latex import Equations
 
 log = logging.getLogger("halocline")
 
@@ -399,7 +402,60 @@ class Simulation(Fields):
         steps, seconds = self._session.last_run
         if not steps:
             return None
-        return bandwidth_share(self.domain, self.store.memory_bytes, self.bytes_per_step * steps / seconds)
+        rate = self.bytes_per_step * steps / seconds
+        share = bandwidth_share(self.domain, self.store.memory_bytes, rate)
+        self._session.last_share = share
+        return share
+
+    # --- display ---
+
+    @property
+    def last_run(self) -> tuple[int, float]:
+        """Number of steps of the last run, and their duration in seconds; (0, 0.0) before the first run."""
+        return self._session.last_run
+
+    @property
+    def last_share(self) -> float | None:
+        """Result of the last call of `share_of_bound` since the last run, without a measurement; or None."""
+        return self._session.last_share
+
+    @property
+    def equations(self) -> Equations:
+        """Equations as formulas, which notebooks show; ``str(sim.equations)`` returns the LaTeX source.
+
+        A function of time derivatives is traced again. The formulas of a program are its statements.
+        """
+        from halocline.run.simulation.display import equations_of
+
+        grid, function = self._trace_stepping.args
+        return equations_of(grid, function, self.parameters, self.order, self.program)
+
+    def plot(self, expression: Any, **options: Any) -> Any:
+        """Return a figure of a field, which notebooks show. All ranks call this method; see `halocline.plot`.
+
+        Parameters
+        ----------
+        expression : Field, Vector, str or expression
+        **options
+            Options of `halocline.plot`, such as ``title``, ``label``, ``limits`` or ``renderer``.
+
+        Returns
+        -------
+        figure or None
+            Figure on the first rank; None on all other ranks.
+
+        Raises
+        ------
+        InputError
+        """
+        import halocline
+
+        return halocline.plot(self, expression, **options)
+
+    def _repr_html_(self) -> str:
+        from halocline.run.simulation.display import simulation_table
+
+        return simulation_table(self)
 
     # --- running ---
 
@@ -584,6 +640,7 @@ class Simulation(Fields):
         if self.steps == first and outcome.reason == "completed":
             outcome = self._without_a_step(outcome, start, arguments.until)
         self._session.last_run = self.steps - first, outcome.loop_seconds
+        self._session.last_share = None
         return outcome
 
     def _facts(self) -> dict[str, Any]:

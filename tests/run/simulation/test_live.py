@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from halocline.problems import live
-from halocline.problems.live import LiveLine, clock
+from halocline.run.simulation import live
+from halocline.run.simulation.live import LiveLine, clock
 
 
 def test_the_line_shows_speed_share_and_remaining_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from halocline.cli import progress
-from halocline.problems import live
 from halocline.problems.problem import Problem
+from halocline.run.simulation import live, progress
 from hang import HANG
 
 
