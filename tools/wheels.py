@@ -69,7 +69,7 @@ def build_wheel(python: Path, machine: str, target: Path) -> Path:
             "HALOCLINE_MARCH": MACHINES[machine],
         }
         settings = [f"--config-settings=cmake.define.{key}={value}" for key, value in defines.items()]
-        settings.append(f"--config-settings=build-dir={folder / 'build'}")
+        settings.append(f"--config-settings=build-dir={ROOT / 'build' / 'wheels' / machine}/{{wheel_tag}}")
         variables = {
             "CXX": str(zig()),  # the build checks that there is a compiler
             "HALOCLINE_WHEEL_GLIBC": GLIBC,

@@ -23,7 +23,7 @@ constexpr int64_t kBlock = 64;  // doubles; the share of each thread is a multip
 constexpr size_t kOffset = 2048;
 
 // Not inlined, since the compiler might otherwise merge several passes.
-[[gnu::noinline]] HALOCLINE_CLONES void triad(double* a, const double* b, double s, int64_t n) {
+HALOCLINE_CLONES void triad(double* a, const double* b, double s, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) a[i] += s * b[i];
 }

@@ -72,6 +72,17 @@ class Compiler:
     version: str
 
     @property
+    def is_clang(self) -> bool:
+        """Return True for clang++, and for zig, which contains clang."""
+        return "clang" in self.version
+
+    def vector_length(self, target: str = NATIVE) -> int | None:
+        """Return the length of vectors in kernels for a target in bits; None if it is not known."""
+        widest = LEVELS[target].vector_bits if target in LEVELS else widest_vector()
+        # without a flag, clang prefers 256 bits on processors with 512
+        return vector_bits() or (min(widest, 256) if widest and self.is_clang else widest)
+
+    @property
     def is_zig(self) -> bool:
         """Return True for the compiler of the package ziglang, or another `zig cc`."""
         return Path(self.command[0]).name == "zig"
@@ -85,14 +96,12 @@ class Compiler:
         architecture = target
         if self.is_zig and target in LEVELS:  # its names differ
             architecture = "generic" if target == "armv8-a" else target.replace("-", "_")
-        is_clang = "clang" in self.version
-        flags = (f"-O{level}", f"-march={architecture}", *FLAGS, *(() if is_clang else GCC_LEVELS[level]))
-        widest = LEVELS[target].vector_bits if target in LEVELS else widest_vector()
-        if bits is None and not is_clang and widest == 512:
+        flags = (f"-O{level}", f"-march={architecture}", *FLAGS, *(() if self.is_clang else GCC_LEVELS[level]))
+        if bits is None and self.vector_length(target) == 512:
             bits = 512  # loads, not the clock rate, limit the speed of the loops
         if bits is None:
             return flags
-        scalar = CLANG_SCALAR if is_clang else GCC_SCALAR
+        scalar = CLANG_SCALAR if self.is_clang else GCC_SCALAR
         return (*flags, *(scalar if bits == 64 else (f"-mprefer-vector-width={bits}",)))
 
 

@@ -38,10 +38,12 @@ def compiler(machine: Machine) -> Iterator[Finding]:
 
     try:
         cxx = find_compiler()
+        length = cxx.vector_length()
     except CompileError as error:
         yield Finding("C++ compiler", "missing", *problem_and_advice(error), is_required=True)
         return
-    yield Finding("C++ compiler", "found", f"{cxx.version} ({cxx})", is_required=True)
+    vectors = "" if length is None else f", vectors of {length} bits"
+    yield Finding("C++ compiler", "found", f"{cxx.version} ({cxx}){vectors}", is_required=True)
     writable, text = _cache()
     yield Finding("compile cache", "found" if writable else "missing", *text, is_required=True)
     if writable:
