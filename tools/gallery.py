@@ -28,6 +28,7 @@ RUNS = {
     "obstacle_flow": ("Incompressible flow past a square", ["20", "1.5"]),
     "euler_1d": ("A shock tube", ["400"]),
     "euler_2d": ("A blast in a box", ["96"]),
+    "fit_conductivity": ("A conductivity fitted in PyTorch", ["64"]),
     "sedov": ("A blast wave in cold gas", ["96"]),
 }
 
@@ -35,7 +36,8 @@ HEAD = """\
 # Gallery
 
 This page shows the programs of `examples/`, each with a picture, its command, and its time on the machine
-that built this page. The runs have reduced size. Each program has fewer than sixty lines, except `sedov`.
+that built this page. The runs have reduced size. Each program has fewer than sixty lines, except `sedov`
+and `fit_conductivity`.
 """
 ENTRY = """
 ## {title}

@@ -4,10 +4,11 @@ Native engine of Halocline, which executes plans and makes no decisions.
 
 from collections.abc import Sequence
 import os
-from typing import Annotated, Final, overload
+from typing import Annotated, Any, Final, overload
 
 import numpy
 from numpy.typing import NDArray
+from typing_extensions import CapsuleType
 
 
 class OutOfMemory(MemoryError):
@@ -338,6 +339,16 @@ class Device:
 
     def allocate(self, bytes: int) -> Buffer:
         """Return zeroed memory; OutOfMemory is raised if there is too little."""
+
+    def synchronize(self) -> None:
+        """
+        Wait for all work of this process on the device, including the work of other libraries.
+        """
+
+    def owner_of(self, address: int) -> int:
+        """
+        Return the index of the device whose memory contains an address, or -1 if there is none.
+        """
 
     def pinned(self, bytes: int) -> NDArray[numpy.uint8]:
         """
@@ -945,6 +956,63 @@ class DeviceShare:
     """
 
     def __init__(self, sends: Sequence[Message], receives: Sequence[Message], copies: Sequence[tuple[int, Sequence[int], Sequence[int], Sequence[int], int]], invariants: Sequence[Launch], fills: Sequence[Launch], rims: Sequence[Launch], items: Sequence[Item], partials: Sequence[tuple[str, Sequence[int], int]]) -> None: ...
+
+def device_view(storage: DeviceStorage, axes: int) -> Any:
+    """
+    Return the cells of a DeviceStorage of a CUDA device as an array with DLPack, without a copy.
+
+    The array has the last `axes` axes. It keeps the memory alive. After a swap, the memory belongs to
+    another storage.
+    """
+
+def device_copy(storage: DeviceStorage, module: Module, axes: int) -> Any:
+    """
+    Return a contiguous copy of the cells of a DeviceStorage, in memory of the same CUDA device.
+
+    Parameters
+    ----------
+    storage : DeviceStorage
+    module : Module
+        Compiled code of device_copy.h.
+    axes : int
+        Number of axes of the array.
+    """
+
+def assign_from_device(storage: DeviceStorage, module: Module, lo: Sequence[int], hi: Sequence[int], address: int, strides: Sequence[int]) -> None:
+    """
+    Set the cells of a box of a DeviceStorage to elements in memory of the same device, and wait.
+
+    Parameters
+    ----------
+    storage : DeviceStorage
+    module : Module
+        Compiled code of device_copy.h.
+    lo, hi : three int
+        Box, in the indices of the subdomain.
+    address : int
+        Address of the element of cell `lo`.
+    strides : three int
+        Strides in elements.
+
+    Raises
+    ------
+    ValueError
+        The box is outside the storage, or the interface of the device has no addresses.
+    DeviceError
+    """
+
+def array_facts(capsule: Annotated[NDArray, dict(writable=False)]) -> tuple[int, list[int], list[int], str, int, CapsuleType]:
+    """
+    Return facts about the array of a DLPack capsule, which is used up.
+
+    The facts are address, shape, strides in elements, dtype, bytes per element, and owner. The memory
+    remains valid as long as the owner exists. TypeError is raised for any other object.
+    """
+
+def mark_copied(capsule: object) -> None:
+    """
+    Set the flag of a versioned DLPack capsule which says that its consumer alone owns the memory.
+    """
 
 class Nvrtc:
     """

@@ -587,6 +587,7 @@ def every_source() -> dict[str, str]:
         "launches": device_headers(["frame.h"]) + LAUNCH + SHARED,
         "reductions": reduce_source(),
         "search": device_headers(["device_find.h"]),
+        "copies": device_headers(["device_copy.h"]),
     }
 
 

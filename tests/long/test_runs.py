@@ -23,8 +23,8 @@ import halocline as hc
 import random_blocks as holes
 import random_programs as programs
 from actions_on_devices import ALONE, on_both, smoothed
+from example_runs import BITWISE, EXAMPLES
 from example_runs import CASES as EXAMPLE_ARGUMENTS
-from example_runs import EXAMPLES
 from halocline.compile.strategy import READS
 from halocline.plan import launches
 from halocline.run.ranks.mpi import world
@@ -95,7 +95,7 @@ def test_many_random_holes_have_the_bits_of_the_cpu(case: dict[str, Any]) -> Non
 # -- examples and actions of users -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", EXAMPLE_ARGUMENTS)
+@pytest.mark.parametrize("name", BITWISE)
 def test_examples_have_the_bits_of_the_cpu(name: str, tmp_path: Path) -> None:
     command = [sys.executable, str(EXAMPLES / f"{name}.py"), *EXAMPLE_ARGUMENTS[name][0]]
     environment = os.environ | {"HALOCLINE_OUT": str(tmp_path), "OMP_NUM_THREADS": "1"}

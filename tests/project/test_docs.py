@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import halocline as hc
+from array_libraries import library
 from documented_blocks import BLOCK, ROOT, run
 from halocline.plan.trace import TRACE_EVENTS
 from halocline.problems.names import Names
@@ -126,6 +127,7 @@ def test_programs_of_the_readme_print_the_shown_output(ranks, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "ranks"), [
+    ("array-libraries", 2),
     ("from-other-libraries", 2),
     pytest.param("incompressible-flow", 2, marks=pytest.mark.long),
     pytest.param("numpy-between-steps", 1, marks=pytest.mark.long),
@@ -139,6 +141,18 @@ def test_programs_of_guides_print_the_shown_output(name, ranks, tmp_path):
     assert programs
     printed = run("".join(code for code, _ in programs), ranks, tmp_path)
     assert printed == "".join(output for _, output in programs)
+
+
+def test_the_guide_to_array_libraries_runs_with_pytorch(tmp_path):
+    library("torch")
+    text = (ROOT / "docs" / "how-to" / "array-libraries.md").read_text()
+    ((program, output),) = BLOCK.findall(text)
+    blocks = re.findall(r"^```py\n(.*?)^```\n", text, re.MULTILINE | re.DOTALL)
+    *parts, function = blocks
+    assert function in (ROOT / "examples" / "fit_conductivity.py").read_text()
+    check = 'print(f"values {tensor.max():.3f} {sim[T].max()} {sim[T][0, 1]}")\n'
+    printed = run(program + "".join(parts) + check, 1, tmp_path)
+    assert printed == f"{output}values 1.000 1.0 0.0\n"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.relative_to(SOURCE).as_posix())

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from example_runs import CASES, EXAMPLES
+from example_runs import BITWISE, CASES, EXAMPLES, NEEDS
+from hang import HANG
+from loops import some
 from started_examples import run
 from suites import cases
 
+LINES = {"sedov": 120, "fit_conductivity": 80}  # other examples: fewer than 60
 FILES = {"gas", "hancock", "sod_exact"}  # code that the Euler examples share
 
 
@@ -34,11 +40,11 @@ def test_the_gallery_shows_every_example(monkeypatch):
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
 def test_examples_are_short(path):
-    assert len(path.read_text().splitlines()) < (120 if path.stem == "sedov" else 60)
+    assert len(path.read_text().splitlines()) < LINES.get(path.stem, 60)
 
 
 # an explicit step, a solve, a projection within a step, and shocks
-@cases("name", CASES, default=["heat_3d", "own_operator", "obstacle_flow", "sedov"])
+@cases("name", CASES, default=["heat_3d", "own_operator", "obstacle_flow", "sedov", "fit_conductivity"])
 def test_examples_print_correct_results_and_draw_a_picture(name, folder):
     import matplotlib.image
 
@@ -52,7 +58,17 @@ def test_examples_print_correct_results_and_draw_a_picture(name, folder):
     assert np.ptp(middle[..., :3], axis=(0, 1)).max() > 0.3, "the middle of the picture is of one colour"
 
 
-@cases("name", CASES, default=["own_operator"])
+def test_examples_without_their_packages_end_with_a_message(tmp_path):
+    (tmp_path / "torch.py").write_text("raise ImportError")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    for name in some(NEEDS):
+        command = [sys.executable, str(EXAMPLES / f"{name}.py")]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=HANG)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "PyTorch is missing" in done.stdout
+
+
+@cases("name", BITWISE, default=["own_operator"])
 def test_examples_have_the_same_bits_on_two_ranks(name, folder):
     assert run(name, 2, 1, folder)["checksum"] == run(name, 1, 1, folder)["checksum"]
     assert (folder / f"{name}-2-1" / f"{name}.png").is_file()

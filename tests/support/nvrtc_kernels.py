@@ -110,7 +110,7 @@ PROGRAMS: dict[str, Callable[[Take], None]] = {
     **{f"poisson-{method}-{dim}": trace_case("poisson", [32] * dim, {"method": method})
        for method in ("cg", "cg-fused") for dim in (1, 2, 3)},
     **{f"case-{name}": trace_case(name) for name in case_names()},
-    **{f"example-{name}": trace_run(functools.partial(example, name)) for name in example_runs.CASES},
+    **{f"example-{name}": trace_run(functools.partial(example, name)) for name in example_runs.BITWISE},
     **{f"{problem.__name__}-{dtype}": trace_run(functools.partial(problem, dtype))
        for problem in bitwise_programs.PROBLEMS for dtype in bitwise_programs.DTYPES},
     "many-fields": trace_run(lambda: many_fields.sum_of_fields(30, "cpu").run(steps=1)),

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from example_runs import CASES, EXAMPLES
+from array_libraries import library
+from example_runs import CASES, EXAMPLES, NEEDS
 from halocline.run.ranks.launch import mpiexec
 from hang import HANG
 
@@ -18,6 +19,8 @@ from hang import HANG
 @functools.cache
 def run(name: str, ranks: int, threads: int, folder: Path) -> dict[str, str]:
     """Return the output of an example, by the label of the line."""
+    if name in NEEDS:
+        library(NEEDS[name])
     start = [] if ranks == 1 else [str(mpiexec()), "-n", str(ranks)]
     environment = os.environ | {
         "HALOCLINE_OUT": str(folder / f"{name}-{ranks}-{threads}"),

@@ -18,6 +18,7 @@ void bind_link(nanobind::module_& m);
 void bind_plan(nanobind::module_& m);
 void bind_engine(nanobind::module_& m);
 void bind_device_plan(nanobind::module_& m);
+void bind_arrays(nanobind::module_& m);
 void bind_nvrtc(nanobind::module_& m);
 void bind_points(nanobind::module_& m);
 

@@ -273,6 +273,10 @@ void bind_device(nb::module_& m) {
       .def("allocate", &Device::allocate, "bytes"_a,
            "Return zeroed memory; OutOfMemory is raised if there is too little.",
            nb::call_guard<nb::gil_scoped_release>())
+      .def("synchronize", &Device::synchronize, nb::call_guard<nb::gil_scoped_release>(),
+           "Wait for all work of this process on the device, including the work of other libraries.")
+      .def("owner_of", &Device::owner_of, "address"_a,
+           "Return the index of the device whose memory contains an address, or -1 if there is none.")
       .def("pinned", &pinned, "bytes"_a,
            "Return an array in pinned host memory, which the device accesses by DMA.")
       .def(

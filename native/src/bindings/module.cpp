@@ -61,6 +61,7 @@ NB_MODULE(_native, m) {
   bind_engine(m);
   bind_machine(m);
   bind_device_plan(m);
+  bind_arrays(m);
   bind_nvrtc(m);
   bind_points(m);
 }

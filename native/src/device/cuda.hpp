@@ -183,6 +183,8 @@ class CudaDevice : public Device {
   std::unique_ptr<Buffer> allocate(size_t bytes) override;
   std::unique_ptr<Pinned> pinned(size_t bytes) override;
   std::unique_ptr<Queue> queue(bool urgent) override;
+  void synchronize() override;
+  int owner_of(uint64_t address) const override;
   std::shared_ptr<Clock> clock() override;
   std::unique_ptr<Module> load(const std::string& code, const std::string& options) override;
   bool reaches(const Device& other) override;

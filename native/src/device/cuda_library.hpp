@@ -69,6 +69,8 @@ enum DeviceAttribute : int {
   kIpcEventSupported = 125,
 };
 
+enum PointerAttribute : int { kPointerDeviceOrdinal = 9 };
+
 enum FunctionAttribute : int {
   kFunctionMaxThreadsPerBlock = 0,
   kFunctionLocalBytes = 3,
@@ -126,10 +128,12 @@ struct Library {
 
   Status (*primary_context)(Context*, int) = symbols["cuDevicePrimaryCtxRetain"];
   Status (*set_context)(Context) = symbols["cuCtxSetCurrent"];
+  Status (*synchronize)() = symbols["cuCtxSynchronize"];
   Status (*enable_peer)(Context, unsigned) = symbols["cuCtxEnablePeerAccess"];
   Status (*priorities)(int*, int*) = symbols["cuCtxGetStreamPriorityRange"];
 
   Status (*memory_info)(size_t*, size_t*) = symbols["cuMemGetInfo_v2"];
+  Status (*pointer_attribute)(void*, PointerAttribute, Address) = symbols["cuPointerGetAttribute"];
   Status (*allocate)(Address*, size_t) = symbols["cuMemAlloc_v2"];
   Status (*free)(Address) = symbols["cuMemFree_v2"];
   Status (*allocate_host)(void**, size_t, unsigned) = symbols["cuMemHostAlloc"];

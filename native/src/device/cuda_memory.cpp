@@ -50,6 +50,12 @@ size_t CudaDevice::free_memory() const {
   return left;
 }
 
+int CudaDevice::owner_of(uint64_t address) const {
+  use();
+  int number = -1;
+  return library().pointer_attribute(&number, kPointerDeviceOrdinal, address) == kSuccess ? number : -1;
+}
+
 std::unique_ptr<Buffer> CudaDevice::allocate(size_t bytes) {
   use();
   Address address = 0;

@@ -380,6 +380,12 @@ Reading CudaClock::read() {
   return {1e-3 * static_cast<double>(milliseconds), (before + after) / 2, (after - before) / 2};
 }
 
+// Other libraries use the same primary context.
+void CudaDevice::synchronize() {
+  use();
+  check(library().synchronize(), "work of other libraries");
+}
+
 std::shared_ptr<Clock> CudaDevice::clock() { return std::make_shared<CudaClock>(*this); }
 
 std::unique_ptr<Queue> CudaDevice::queue(bool urgent) {

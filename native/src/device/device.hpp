@@ -232,6 +232,11 @@ class Device {
   virtual std::unique_ptr<Pinned> pinned(size_t bytes) = 0;
   // Create a queue. Ready work in urgent queues runs before ready work in other queues.
   virtual std::unique_ptr<Queue> queue(bool urgent) = 0;
+  // Wait for all work of this process on the device, including the work of other libraries. An interface that
+  // does not give its memory to other libraries has nothing to wait for.
+  virtual void synchronize() {}
+  // Return the index of the device whose memory contains an address, or -1 if there is none.
+  virtual int owner_of(uint64_t) const { return -1; }
   // Create a clock for traces of the queues of this device. The clock must not outlive the device.
   virtual std::shared_ptr<Clock> clock() = 0;
   // Load code. CUDA: a cubin or PTX; OpenCL: source, with options for the compiler. Throws DeviceError with

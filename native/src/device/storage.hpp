@@ -24,6 +24,8 @@ class Storage {
   size_t itemsize() const { return itemsize_; }
   size_t bytes() const { return buffer_->bytes(); }
   Buffer& buffer() const { return *buffer_; }
+  // Owner of the memory, which arrays of other libraries keep alive.
+  const std::shared_ptr<Buffer>& shared_buffer() const { return buffer_; }
   const hc_layout& layout() const { return layout_; }
   // Index of the element of a cell.
   int64_t at(const Index& cell) const {
@@ -47,7 +49,7 @@ class Storage {
   Index shape_, lower_, upper_;
   size_t itemsize_;
   hc_layout layout_{};
-  std::unique_ptr<Buffer> buffer_;
+  std::shared_ptr<Buffer> buffer_;
 };
 
 }  // namespace halocline::device

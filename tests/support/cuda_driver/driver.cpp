@@ -640,6 +640,13 @@ int cuCtxSetCurrent(Device* context) {
   return kSuccess;
 }
 
+int cuCtxSynchronize() {
+  NEED_CONTEXT();
+  NEED_NO_CAPTURE();
+  drain(current);
+  return current->broken;
+}
+
 int cuCtxEnablePeerAccess(Device* peer, unsigned) {
   NEED_CONTEXT();
   if (setting("HALOCLINE_TEST_CUDA_PEERS", 1) == 0) return kPeerUnsupported;
@@ -660,6 +667,20 @@ int cuMemGetInfo_v2(size_t* left, size_t* all) {
   *all = memory_of_device();
   *left = *all - current->used_bytes;
   return kSuccess;
+}
+
+int cuPointerGetAttribute(void* value, int attribute, Address address) {
+  NEED_CONTEXT();
+  if (attribute != 9) return kInvalidValue;  // the number of the device
+  const std::scoped_lock lock(world().mutex);
+  const Memory* memory = holds(address, 1);
+  const auto& devices = world().devices;
+  for (size_t number = 0; memory != nullptr && number < devices.size(); ++number) {
+    if (devices[number].get() != memory->device) continue;
+    *static_cast<int*>(value) = static_cast<int>(number);
+    return kSuccess;
+  }
+  return kInvalidValue;
 }
 
 int cuMemAlloc_v2(Address* address, size_t bytes) {

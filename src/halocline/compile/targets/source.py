@@ -27,6 +27,7 @@ _HEADERS: dict[str, tuple[str, ...]] = {
     "device.h": (),
     "frame.h": (),
     "device_move.h": ("frame.h",),
+    "device_copy.h": ("frame.h",),
     "device_find.h": ("frame.h",),
     "device_wall.h": ("frame.h",),
     "elementary.hpp": (),
@@ -44,9 +45,9 @@ def device_headers(names: Iterable[str] = ()) -> str:
     Parameters
     ----------
     names : iterable of str
-        Headers in addition to device.h, in any order: "frame.h", "device_move.h", "device_find.h",
-        "device_wall.h", "elementary.hpp", "random.hpp", "lookup.hpp", "accumulator.h", "device_reduce.h",
-        "device_finish.h".
+        Headers in addition to device.h, in any order: "frame.h", "device_move.h", "device_copy.h",
+        "device_find.h", "device_wall.h", "elementary.hpp", "random.hpp", "lookup.hpp", "accumulator.h",
+        "device_reduce.h", "device_finish.h".
 
     Raises
     ------

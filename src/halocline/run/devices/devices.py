@@ -325,3 +325,9 @@ def compile_for(device: Any, source: str) -> Any:
 def finder(device: Any) -> Any:
     """Return the native module whose kernels find non-finite values on a device; see `compile_for`."""
     return compile_for(device, device_headers(["device_find.h"]))
+
+
+@cache
+def copier(device: Any) -> Any:
+    """Return the native module whose kernel copies arrays of other libraries; see `compile_for`."""
+    return compile_for(device, device_headers(["device_copy.h"]))

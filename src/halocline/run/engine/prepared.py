@@ -414,6 +414,7 @@ class Prepared:
         outcomes: list[Outcome] = []
         trial, was_open = self._overlap, self._overlap.open
         engine, transfers = self.engine, self.domain.transfers
+        self.store.await_other_libraries()
         # The time per subdomain is measured if balances are possible: with more subdomains than active ranks.
         active = self.domain.active_ranks
         is_measured = transfers is not None and transfers.layout.decomposition.count > active > 1

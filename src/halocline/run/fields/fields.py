@@ -50,9 +50,11 @@ from halocline.lang.grid import (
 from halocline.lang.location import form_at_target, location
 from halocline.lang.program import Program, internal_name
 from halocline.lang.values import as_name, as_real, by_name, plain, real_array
+from halocline.run.devices.arrays import DeviceArray, import_array, is_foreign
 from halocline.run.devices.devices import OnDevice
 from halocline.run.engine.prepare import prepare
 from halocline.run.engine.prepared import Prepared
+from halocline.run.fields.exports import FieldViews
 from halocline.run.fields.pointwise import Pointwise, pointwise
 from halocline.run.fields.sources import Reader, is_numpy_file, is_source, last_time, numpy_arrays, source_of
 from halocline.run.memory import contents
@@ -244,12 +246,11 @@ class Fields(Sealed):
             )
         return target
 
-    def _note_write_access(self, field: Field) -> None:
-        """Record that the user receives a writable view of a field. Views of device fields are read-only."""
-        if not self.domain.devices:
-            self._changes[field] += 1
-            self._checked.discard(field)
-            self._fields_with_walls.discard(field)
+    def note_write_access(self, field: Field) -> None:
+        """Record that the user or another library receives a writable view of a field."""
+        self._changes[field] += 1
+        self._checked.discard(field)
+        self._fields_with_walls.discard(field)
 
     def _before_change(self) -> None:
         """Evaluate pending assignments with the current parameters, before a parameter changes.
@@ -279,27 +280,20 @@ class Fields(Sealed):
             return tuple(self[component] for component in components)
         target = self.field_with_values(field)
         local_values = contents.view(self.store, target)
-        self._note_write_access(target)
-        return self._local_view(target, tuple(map(min, zip(*self.domain.offsets, strict=True))), local_values)
+        if not self.domain.devices:  # otherwise the array is a copy
+            self.note_write_access(target)
+        return self.local_view(target, tuple(map(min, zip(*self.domain.offsets, strict=True))), local_values)
 
-    def views(self, field: Field | Vector | str) -> Any:
-        """Return the points of a field in each subdomain of this rank.
+    @property
+    def views(self) -> FieldViews:
+        """Views of fields on this rank.
 
-        The result is a list with one pair per subdomain: the global index of the first point, and a NumPy
-        view that is valid until the next run. For a vector, the result is a tuple of such lists, one for each
-        component. Views of fields on devices are read-only copies; assign the whole field instead.
+        ``views[T]`` is a view without a copy, which other array libraries import by DLPack. ``views(T)`` is a
+        list with the first global index and the NumPy array of each subdomain. See `FieldViews`.
         """
-        components = self.components(field)
-        if components is not None:
-            return tuple(self.views(component) for component in components)
-        target = self.field_with_values(field)
-        self._note_write_access(target)
-        return [
-            (offset, self._local_view(target, offset, view))
-            for offset, view in zip(self.domain.offsets, self.store.views(target), strict=True)
-        ]
+        return FieldViews(self)
 
-    def _local_view(self, field: Field, offset: Place, values: NDArray[Any]) -> NDArray[Any]:
+    def local_view(self, field: Field, offset: Place, values: NDArray[Any]) -> NDArray[Any]:
         """Return points of this rank as an array whose errors explain wrong indices and forbidden writes."""
         is_whole = values.shape == field.points
         if is_whole and values.flags.writeable:
@@ -332,6 +326,9 @@ class Fields(Sealed):
 
             - a number;
             - an array with the shape of the whole grid;
+            - such an array of another library with DLPack or the CUDA array interface, for example of
+              PyTorch, CuPy or JAX; an array in CUDA memory requires a field on the same device, with the same
+              dtype;
             - an expression;
             - a function of the coordinates; its calls of NumPy functions are traced, and Halocline computes
               their values, so that the bits of the field do not depend on NumPy;
@@ -363,6 +360,11 @@ class Fields(Sealed):
         if is_source(value):
             self._from_source(target, value)
             return
+        if is_foreign(value):
+            value = import_array(value, f"field {target.name!r} is given")
+        if isinstance(value, DeviceArray):
+            self._from_device(target, value)
+            return
         if isinstance(value, (tuple, list)) and any(isinstance(entry, Operators) for entry in value):
             # This call raises InputError, because the value is a vector and the field is not.
             as_expr(value, f"the value of field {target.name!r}")
@@ -389,6 +391,8 @@ class Fields(Sealed):
         name = vector if isinstance(vector, str) else getattr(vector, "name", "")
         label = f"vector {name or vector!r}"
         values: Sequence[Any]
+        if is_foreign(value):
+            value = import_array(value, f"{label} is given")
         if is_numpy_file(value):
             with self.domain.comm.agreement(f"read {value} for {label}"):
                 arrays = numpy_arrays(Path(value), (name,), [f.name for f in fields])
@@ -538,6 +542,19 @@ class Fields(Sealed):
             return array if array.shape == () else array[box]
 
         self._fill(field, values)
+
+    def _from_device(self, field: Field, array: DeviceArray) -> None:
+        """Set a field from an array in device memory. If the array is invalid on any rank, no rank writes."""
+        self._allocate(field)
+        with self.domain.comm.agreement(f"set field {field.name!r}"):
+            if array.shape != field.points:
+                raise InputError(
+                    f"field {field.name!r} has shape {field.points}, but the array given for it has shape "
+                    f"{array.shape}; expected the whole field on each rank"
+                )
+            self.store.check_device_array(field, array)
+        self.store.copy_device_array(field, array)
+        self._set_walls(field)
 
     def _set_walls(self, field: Field) -> None:
         """Set wall points by the boundary conditions, unless an assignment to the field is pending."""

@@ -126,6 +126,7 @@ def _suspects(store: FieldStore, fields: Sequence[Field]) -> Sequence[int]:
     domain = store.domain
     if not domain.devices:
         return range(len(fields))
+    store.await_other_libraries()
     finders = domain.finders()
     with device_errors("fields cannot be checked for finite values"):
         searches = []

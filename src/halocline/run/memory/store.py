@@ -18,7 +18,16 @@ from halocline.lang.grid import Field
 from halocline.native import native
 from halocline.plan.box import three
 from halocline.plan.rank import RankPlan
-from halocline.run.devices.devices import check_dtypes, check_memory, device_errors, subdomain_bytes
+from halocline.run.devices.arrays import DeviceArray
+from halocline.run.devices.devices import (
+    check_dtypes,
+    check_memory,
+    copier,
+    device_errors,
+    device_text,
+    label,
+    subdomain_bytes,
+)
 from halocline.run.domain.domain import Domain
 from halocline.run.ranks.communicator import Communicator
 
@@ -92,6 +101,8 @@ class FieldStore:
         Precision and location of each allocated field.
     generation : int
         Version number of the storages. Engines of an earlier version are invalid.
+    is_exported : bool
+        True if other libraries have received device memory of fields, and may still use it.
     """
 
     def __init__(self, domain: Domain) -> None:
@@ -105,6 +116,7 @@ class FieldStore:
         self.infos: dict[str, FieldInfo] = {}  # by the name of the storages
         self.blocks = domain.grid.blocks
         self.generation = 0
+        self.is_exported = False
 
     def scratch(self) -> FieldStore:
         """Return an empty store for the same subdomains, for computations that must not change fields."""
@@ -319,6 +331,7 @@ class FieldStore:
         """Return the storages, or copies in host memory if the storages are on devices."""
         if not self.domain.devices:
             return storages
+        self.await_other_libraries()
         with device_errors("fields cannot be read"):
             return [storage.fetch() for storage in storages]
 
@@ -368,6 +381,7 @@ class FieldStore:
         storages, domain = self.of(field), self.domain
         if not domain.devices:
             return [self.interior(s)[tuple(points.T)] for s, points in zip(storages, indices, strict=True)]
+        self.await_other_libraries()
         finders, lead = domain.finders(), 3 - domain.grid.ndim
         with device_errors("fields cannot be read"):
             return [
@@ -377,6 +391,56 @@ class FieldStore:
                 )
                 for n, (storage, points) in enumerate(zip(storages, indices, strict=True))
             ]
+
+    def await_other_libraries(self) -> None:
+        """Wait for the work of other libraries on devices, if they have received memory of fields."""
+        if self.is_exported:
+            with device_errors("other libraries use fields"):
+                for device in dict.fromkeys(self.domain.devices):
+                    device.synchronize()
+
+    def check_device_array(self, field: Field, array: DeviceArray) -> None:
+        """Raise InputError if a field cannot take the values of an array in CUDA memory."""
+        if array.dtype != field.dtype:
+            raise InputError(
+                f"field {field.name!r} is {field.dtype}, but the array given for it is {array.dtype}. "
+                f"Convert the array to {field.dtype} first."
+            )
+        if not self.domain.devices:
+            raise InputError(
+                f"field {field.name!r} is in host memory, but the array given for it is in CUDA memory. Copy "
+                "the array to the host first, as in x.cpu() in PyTorch or x.get() in CuPy."
+            )
+        for device in dict.fromkeys(self.domain.devices):
+            index = device.owner_of(array.address) if array.device is None else array.device
+            if device.interface != "cuda" or index != device.index:
+                source = "other memory" if index < 0 else f"memory of device cuda:{index}"
+                raise InputError(
+                    f"field {field.name!r} is on {device_text(device)}, but the array given for it is in "
+                    f"{source}. Copy the array to device {label(device)}, or to the host."
+                )
+
+    def copy_device_array(self, field: Field, array: DeviceArray) -> None:
+        """Set the points of a field on this rank from an array of the whole field on the same device.
+
+        Parameters
+        ----------
+        field : Field
+        array : DeviceArray
+            Array that `check_device_array` accepts, with the shape of the field.
+        """
+        domain, strides = self.domain, three(array.strides)
+        with device_errors(f"field {field.name!r} cannot be set"):
+            for device in dict.fromkeys(domain.devices):
+                device.synchronize()  # the library may still compute the array
+            for n, storage in enumerate(self.of(field)):
+                for lo, hi in self.active(n, storage):
+                    first = map(add, domain.offsets[n], lo)
+                    distance = sum(i * step for i, step in zip(first, array.strides, strict=True))
+                    native().assign_from_device(
+                        storage, copier(domain.device_of(n)), three(lo), three(hi, 1),
+                        array.address + distance * array.itemsize, strides,
+                    )  # fmt: skip
 
     @contextmanager
     def writable(self, field: Field) -> Iterator[list[tuple[Place, NDArray[Any]]]]:

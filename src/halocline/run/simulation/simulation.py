@@ -596,6 +596,14 @@ class Simulation(Fields):
         outcome: Outcome = observers.wrap_run(self, self._run)(arguments)
         return outcome
 
+    def step(self, count: int = 1) -> Outcome:
+        """Do a number of steps in a loop of another program; the same as ``run(steps=count)``.
+
+        Fields are checked for non-finite values after each call. A single call with several steps is faster
+        than several calls.
+        """
+        return self.run(steps=count)
+
     def _run(self, arguments: RunArguments) -> Outcome:
         """Advance the simulation; see `run`."""
         callback, on_progress = arguments.callback, arguments.on_progress
