@@ -97,8 +97,12 @@ def build_wheel(python: Path, machine: str, target: Path) -> Path:
 
 def main() -> None:
     """Build."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--pythons", nargs="+", type=Path, default=[Path(sys.executable)], help="interpreters")
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument(
+        "--pythons", nargs="+", type=Path, default=[Path(sys.executable)], help="interpreters"
+    )
     options.add_argument("--machines", nargs="+", choices=MACHINES, default=[os.uname().machine])
     options.add_argument("--to", type=Path, default=ROOT / "dist", help="folder of the files (default: dist)")
     arguments = options.parse_args()

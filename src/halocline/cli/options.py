@@ -68,7 +68,8 @@ def finite(expected: str, accepts: Callable[[float], bool]) -> Callable[[Any], f
 def place(noun: str, kind: Callable[[str], Any] = Path) -> Callable[[str], Any]:
     """Return a reader for non-empty names of files or folders."""
 
-    def read(text: str) -> Any:
+    def read(value: Any) -> Any:  # a default is no text
+        text = str(value)
         if not text:
             raise typer.BadParameter(f"the name is empty; expected the name of a {noun}")
         if "\0" in text:

@@ -18,16 +18,18 @@ def test_the_demo_shows_equal_results_and_a_picture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(demo, "SETTINGS", SHORT)
-    assert command(["demo", "--to", str(tmp_path / "new" / "demo")]) == 0
+    monkeypatch.chdir(tmp_path)
+    folder = Path("halocline-demo")
+    assert command(["demo"]) == 0
     lines = capfd.readouterr().out.splitlines()
     first, second = (line.split() for line in lines if line.split()[:1] in (["1"], ["2"]))
     assert (first[0], second[0]) == ("1", "2")
     assert first[-1] == second[-1]
-    results = [json.loads((tmp_path / "new" / "demo" / f"{ranks}.json").read_text()) for ranks in (1, 2)]
+    results = [json.loads((folder / f"{ranks}.json").read_text()) for ranks in (1, 2)]
     assert [result["ranks"] for result in results] == [1, 2]
     assert {result["checksum"] for result in results} == {first[-1]}
-    assert (tmp_path / "new" / "demo" / "s.png").read_bytes().startswith(b"\x89PNG")
-    assert f"Picture of the entropy: {tmp_path}/new/demo/s.png" in "\n".join(lines)
+    assert (folder / "s.png").read_bytes().startswith(b"\x89PNG")
+    assert "Picture of the entropy: halocline-demo/s.png" in "\n".join(lines)
 
 
 def test_a_failed_run_is_reported(
