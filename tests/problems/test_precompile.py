@@ -16,6 +16,7 @@ from halocline.errors import CompileError, InputError
 from halocline.problems.precompile import check_target, compile_for
 from halocline.problems.problem import Problem
 from hang import HANG
+from loops import some
 from suites import cases
 
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -100,7 +101,6 @@ def test_unknown_targets_are_rejected(target: str) -> None:
 
 
 def test_targets_of_other_architectures_are_rejected() -> None:
-    for name, level in LEVELS.items():
-        if level.machine != os.uname().machine:
-            with pytest.raises(InputError, match="is unknown on this machine"):
-                check_target(name)
+    for name in some([name for name, level in LEVELS.items() if level.machine != os.uname().machine]):
+        with pytest.raises(InputError, match="is unknown on this machine"):
+            check_target(name)

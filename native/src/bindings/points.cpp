@@ -5,11 +5,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstring>
-#include <map>
+#include <iterator>
 #include <stdexcept>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "bindings/bindings.hpp"
@@ -29,11 +30,15 @@ using Operand = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device:
 using Operands = std::vector<Operand>;
 
 enum class Op { kSqrt, kAbs, kSign, kExp, kLog, kSin, kCos, kMin, kMax, kPow, kFma, kRandom };
-const std::map<std::string, std::pair<size_t, Op>> kOps = {
-    // with the numbers of operands
-    {"sqrt", {1, Op::kSqrt}}, {"abs", {1, Op::kAbs}}, {"sign", {1, Op::kSign}}, {"exp", {1, Op::kExp}},
-    {"log", {1, Op::kLog}},   {"sin", {1, Op::kSin}}, {"cos", {1, Op::kCos}},   {"min", {2, Op::kMin}},
-    {"max", {2, Op::kMax}},   {"pow", {2, Op::kPow}}, {"fma", {3, Op::kFma}},   {"random", {3, Op::kRandom}},
+struct Operation {
+  std::string_view name;
+  size_t operands;
+  Op op;
+};
+constexpr Operation kOperations[] = {
+    {"sqrt", 1, Op::kSqrt}, {"abs", 1, Op::kAbs}, {"sign", 1, Op::kSign}, {"exp", 1, Op::kExp},
+    {"log", 1, Op::kLog},   {"sin", 1, Op::kSin}, {"cos", 1, Op::kCos},   {"min", 2, Op::kMin},
+    {"max", 2, Op::kMax},   {"pow", 2, Op::kPow}, {"fma", 3, Op::kFma},   {"random", 3, Op::kRandom},
 };
 
 template <typename F>
@@ -74,15 +79,16 @@ HALOCLINE_CLONES void apply_op(Op op, double* to, const double* a, const double*
 }
 
 // All operands have the length of the result.
-void apply(const std::string& name, Result out, const Operands& x) {
-  const auto known = kOps.find(name);
-  if (known == kOps.end()) throw std::invalid_argument("unknown operation " + name);
-  const auto [count, op] = known->second;
+void apply(const std::string& name, const Result& out, const Operands& x) {
+  const auto* const known = std::find_if(std::begin(kOperations), std::end(kOperations),
+                                         [&](const Operation& o) { return o.name == name; });
+  if (known == std::end(kOperations)) throw std::invalid_argument("unknown operation " + name);
+  const size_t count = known->operands;
   if (x.size() != count) throw std::invalid_argument("wrong number of operands");
   for (const Operand& operand : x)
     if (operand.shape(0) != out.shape(0))
       throw std::invalid_argument("operands and result have different lengths");
-  apply_op(op, out.data(), x[0].data(), x[count > 1 ? 1 : 0].data(), x[count > 2 ? 2 : 0].data(),
+  apply_op(known->op, out.data(), x[0].data(), x[count > 1 ? 1 : 0].data(), x[count > 2 ? 2 : 0].data(),
            static_cast<int64_t>(out.shape(0)));
 }
 

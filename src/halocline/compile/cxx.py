@@ -96,7 +96,8 @@ class Compiler:
         architecture = target
         if self.is_zig and target in LEVELS:  # its names differ
             architecture = "generic" if target == "armv8-a" else target.replace("-", "_")
-        flags = (f"-O{level}", f"-march={architecture}", *FLAGS, *(() if self.is_clang else GCC_LEVELS[level]))
+        of_level = () if self.is_clang else GCC_LEVELS[level]
+        flags = (f"-O{level}", f"-march={architecture}", *FLAGS, *of_level)
         if bits is None and self.vector_length(target) == 512:
             bits = 512  # loads, not the clock rate, limit the speed of the loops
         if bits is None:
