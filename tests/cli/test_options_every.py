@@ -24,6 +24,7 @@ import halocline.study.engine  # noqa: F401 - the same
 from declared_commands import ALL
 from halocline.cli.app import run
 from halocline.cli.options import place
+from halocline.compile.cache_archive import Contents
 from halocline.errors import InputError
 from halocline.problems.problem import Problem
 
@@ -77,6 +78,10 @@ LINES = {
     "view": ["view o.zarr T.png", "view o.zarr T.gif"],
     "export": ["export o.zarr T.pvd"],
     "doctor": ["doctor"],
+    "cache info": ["cache info"],
+    "cache export": ["cache export c.tar"],
+    "compile": [f"compile {problem}" for problem in OF_PROBLEMS],
+    "demo": ["demo"],
 }  # fmt: skip
 LONG = ("study", "explain heat", "explain poisson", "model heat", "model poisson", "bench", "solve")
 # lines of long commands that the default test suite includes
@@ -107,6 +112,7 @@ VALUES = {
     **{"--affinity": "close", "--directive": "--constraint=skx", "--gpudirect": "on"},
     **{"--watts": "300", "--balance": "5 steps", "--ranks-active": "1"},
     **{"--set": "kappa=0.3", "--from": "wave", "--dtype": "float32", "--scaling": "weak"},
+    **{"--to": "shown", "--target": "sm_90"},
 }
 OTHERWISE = {"float32": "float64", "weak": "strong", "1": "2", "2": "1", "cg": "cg-fused"}
 # other options that an option needs
@@ -204,6 +210,10 @@ def dispatched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any]
     monkeypatch.setattr("halocline.cli.doctor.CHECKS", ())
     spy("halocline.io.views:view")
     spy("halocline.io.export:export")
+    spy("halocline.problems.precompile:compile_for")
+    spy("halocline.compile.cache_archive:export_code")
+    spy("halocline.compile.cache_archive:contents", ends=False, result=Contents(1, 2))
+    spy("halocline.cli.commands.demo:_run")
     handed_on.spy, handed_on.record = spy, record  # type: ignore[attr-defined]
     return handed_on
 

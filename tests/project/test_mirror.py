@@ -41,6 +41,8 @@ ELSEWHERE = {
         "study/studies/devices.py": ("devices/test_commands.py", "devices"),
         "cli/doctor/finding.py": ("cli/doctor/test_devices.py", ""),
         "cli/doctor/host.py": ("system/test_command.py", "doctor"),
+        "cli/commands/cache.py": ("compile/test_cache_archive.py", '"cache"'),
+        "cli/commands/compile.py": ("problems/test_precompile.py", '"compile"'),
         "cli/commands/stores.py": ("io/test_listing.py", '"ls"'),
         "cli/report.py": ("system/test_command.py", "--json"),
         "explanation/text.py": ("explanation/test_explain.py", ""),

@@ -56,22 +56,26 @@ def contents() -> Contents:
     return Contents(len(sizes), sum(sizes))
 
 
-def export_code(target: Path) -> Contents:
+def export_code(target: Path, *, overwrite: bool = False) -> Contents:
     """Write all usable code of the cache to an archive; see `import_code`.
 
     Parameters
     ----------
     target : Path
         File to write. It ends in .tar, .tar.gz or .tar.xz.
+    overwrite : bool
+        True replaces an existing file.
 
     Raises
     ------
     InputError
-        The name has another suffix, or the cache has no code.
+        The name has another suffix, the file exists, or the cache has no code.
     OSError
         The file cannot be written.
     """
     mode = _mode(target)
+    if target.exists() and not overwrite:
+        raise InputError(f"{target} exists; use another name, or --overwrite")
     files = list(_usable_code(trusted(cache_folder())))
     if not files:
         raise InputError(

@@ -16,7 +16,6 @@ import typer
 from halocline.cli import options
 from halocline.cli.commands import command, group
 from halocline.cli.output import check_files, is_first_rank, print_results, say
-from halocline.errors import InputError
 from halocline.words import counted
 
 if TYPE_CHECKING:
@@ -67,9 +66,7 @@ def export(
 
     check_files(target)
     if is_first_rank():
-        if target.exists() and not overwrite:
-            raise InputError(f"{target} exists; use another name, or --overwrite")
-        say(f"{target}: {_text(export_code(target))}")
+        say(f"{target}: {_text(export_code(target, overwrite=overwrite))}")
 
 
 @command(app, "import")
