@@ -20,7 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 SYSTEMS = {"no MPI": [], "MPICH": ["mpich"], "Open MPI": ["openmpi-bin"]}  # Debian packages
 TESTS = ("tests/mpi/test_ranks.py", "tests/mpi/test_communication.py", "tests/mpi/test_bitwise.py")
 # The mounts belong to the command only, so that the folder can be removed safely.
-ENTER = 'mount --rbind /proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" env -C /root "$@"'
+ENTER = """for folder in proc sys dev; do mount --rbind /$folder "$0/$folder" || exit 1; done
+exec chroot "$0" env -C /root "$@"
+"""
 CERTIFICATES = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")  # files that pip needs at some sites
 
 

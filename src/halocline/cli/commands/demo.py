@@ -59,17 +59,17 @@ def demo(
 
 def _run(ranks: int, folder: Path, *options: str) -> dict[str, Any]:
     """Run the case on a number of ranks, print a line of the table, and return the results."""
+    file = folder / f"{ranks}.json"
     words = [CASE, *SETTINGS, "--ranks", str(ranks), "--threads", "1"]
-    command = [sys.executable, "-m", "halocline.cli", "run", *words, *options, "--json", "-"]
+    command = [sys.executable, "-m", "halocline.cli", "run", *words, *options, "--json", str(file)]
     start = time.monotonic()
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
     if done.returncode:
         raise RunError(
             f"`halocline run {' '.join(words)}` failed with status {done.returncode}; "
             "`halocline doctor` shows what is missing"
         )
-    result: dict[str, Any] = json.loads(done.stdout)
-    (folder / f"{ranks}.json").write_text(done.stdout)
+    result: dict[str, Any] = json.loads(file.read_text())
     seconds, total = result["seconds"], time.monotonic() - start
     rate = result["cells"] * result["steps"] / seconds / 1e6
     say(f"{ranks:5}  {total:6.1f} s  {seconds:6.1f} s  {rate:22.1f}  {result['checksum']}")
