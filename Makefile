@@ -22,7 +22,8 @@ NATIVE := $(wildcard native/src/*/* native/include/halocline/* native/cmake/*.*)
 SOURCES := $(wildcard native/src/*/*pp native/tests/*pp native/include/halocline/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-full test-openmpi lint format bench gpu-check gpu-bench docs sanitize lock clean
+.PHONY: help build run test test-full test-openmpi lint format bench gpu-check gpu-bench docs sanitize release lock \
+  clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,6 +90,11 @@ docs: build $(VENV)/dev ## Build the documentation in out/docs; write the refere
 
 sanitize: $(VENV)/installed ## Run the native tests under the address, undefined and thread sanitizers
 	tools/sanitize.sh $(BIN)/python
+
+release: $(VENV)/installed ## Check and build a release in dist: RELEASE=--rehearse builds any commit
+	$(BIN)/python -m pip install --quiet 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --group release
+	$(BIN)/python tools/release.py $(RELEASE)
 
 lock: ## Renew the lock files
 	$(PYTHON) tools/lock.py

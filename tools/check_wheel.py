@@ -87,7 +87,7 @@ def try_wheel(system: System, wheel: Path, packages: list[str]) -> str:
         system.run("apt-get", "update", "-qq")
         install = ("apt-get", "install", "-y", "-qq", "--no-install-recommends")
         system.run(*install, *packages, DEBIAN_FRONTEND="noninteractive")
-    system.add(wheel, ROOT / "tests")
+    system.add(wheel, ROOT / "tests", ROOT / "pyproject.toml")
     for program in ("g++", "c++", "clang++", "cmake"):
         if not system.run("which", program, check=False)[1] == "":
             raise SystemExit(

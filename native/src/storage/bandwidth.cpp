@@ -37,6 +37,7 @@ HALOCLINE_CLONES void triad(double* a, const double* b, double s, int64_t n) {
   for (int64_t i = 0; i < n; i += 4) _mm256_stream_pd(a + i, _mm256_load_pd(b + i));
 }
 [[gnu::noinline]] void streaming_copy(double* a, const double* b, int64_t n) {
+  __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f")) {
     stream_512(a, b, n);
   } else if (__builtin_cpu_supports("avx")) {
@@ -108,6 +109,7 @@ size_t Streams::moved(size_t streams, size_t passes) const { return streams * n_
 
 int simd_width() {
 #if defined(__x86_64__)
+  __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f")) return 512;
   if (__builtin_cpu_supports("avx2")) return 256;
 #endif

@@ -1,0 +1,88 @@
+"""Check and build a release: wheels, source distribution and notes in dist. Publishing is a separate step.
+
+The version is that of pyproject.toml. HEAD must have the tag v0.1.0 for version 0.1.0. With --rehearse, the
+script does not check the tag, the state of the source folder, and the notes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from release_notes import CHANGELOG, release_notes
+
+ROOT = Path(__file__).resolve().parents[1]
+DIST = ROOT / "dist"
+
+
+def output(*command: str) -> str:
+    """Return the output of a command in the source folder; "" if it fails."""
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def problems(version: str) -> list[str]:
+    """Return the reasons why the source folder is not that of a release."""
+    found = []
+    tags = output("git", "tag", "--points-at", "HEAD").split()
+    if f"v{version}" not in tags:
+        found.append(f"HEAD has no tag v{version}: git tag v{version}")
+    if output("git", "status", "--porcelain"):
+        found.append("the source folder has changes: commit or remove them")
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    if cited is None or cited[1] != version:
+        found.append(f"CITATION.cff has another version; expected version: {version}")
+    imported = re.search(
+        r'^__version__ = "(.*)"$', (ROOT / "src/halocline/__init__.py").read_text(), re.MULTILINE
+    )
+    if imported is None or imported[1] != version:
+        found.append(f'halocline.__version__ is another version; expected "{version}"')
+    try:
+        release_notes(CHANGELOG.read_text(), version)
+    except ValueError as error:
+        found.append(str(error))
+    return found
+
+
+def pythons() -> list[str]:
+    """Return this Python and, for the wheel of 3.12 and newer versions, the first newer Python on PATH."""
+    newer = next(filter(None, (shutil.which(f"python3.{minor}") for minor in (12, 13, 14))), None)
+    return [sys.executable, *([newer] if newer and sys.version_info < (3, 12) else [])]
+
+
+def main() -> None:
+    """Check and build."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--rehearse", action="store_true", help="build without the checks of a release")
+    options.add_argument("--machines", nargs="+", default=[os.uname().machine], help="x86_64, aarch64")
+    arguments = options.parse_args()
+    version = str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
+    found = [] if arguments.rehearse else problems(version)
+    if found:
+        raise SystemExit("\n".join([f"this is not release {version}:", *found]))
+    shutil.rmtree(DIST, ignore_errors=True)
+    build = [sys.executable, "tools/wheels.py", "--to", str(DIST), "--machines", *arguments.machines]
+    subprocess.run([*build, "--pythons", *pythons()], cwd=ROOT, check=True)
+    files = sorted(str(file) for file in DIST.iterdir())
+    subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *files], cwd=ROOT, check=True)
+    notes = release_notes(CHANGELOG.read_text(), "Unreleased" if arguments.rehearse else version)
+    (DIST / "notes.md").write_text(f"{notes}\n")
+    if os.geteuid() == 0 and shutil.which("debootstrap"):
+        (wheel,) = (
+            file for file in files if "-cp311-" in file and file.endswith(f"{os.uname().machine}.whl")
+        )
+        subprocess.run([sys.executable, "tools/check_wheel.py", wheel], cwd=ROOT, check=True)
+    else:
+        print("not tried in new systems, which needs root rights and debootstrap: tools/check_wheel.py")
+    print(f"release {version} is in {DIST}")
+
+
+if __name__ == "__main__":
+    main()
