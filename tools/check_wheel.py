@@ -117,9 +117,7 @@ def try_wheel(system: System, wheel: Path, packages: list[str]) -> str:
 
 def main() -> None:
     """Try."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("wheel", type=Path)
     options.add_argument("--mirror", default="http://deb.debian.org/debian", help="mirror of Debian")
     options.add_argument("--base", type=Path, help="folder of an existing minimal Debian with Python")

@@ -28,25 +28,25 @@ def output(*command: str) -> str:
 
 def problems(version: str) -> list[str]:
     """Return the reasons why the source folder is not that of a release."""
-    found = []
+    reasons = []
     tags = output("git", "tag", "--points-at", "HEAD").split()
     if f"v{version}" not in tags:
-        found.append(f"HEAD has no tag v{version}: git tag v{version}")
+        reasons.append(f"HEAD has no tag v{version}: git tag v{version}")
     if output("git", "status", "--porcelain"):
-        found.append("the source folder has changes: commit or remove them")
+        reasons.append("the source folder has changes: commit or remove them")
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     if cited is None or cited[1] != version:
-        found.append(f"CITATION.cff has another version; expected version: {version}")
+        reasons.append(f"CITATION.cff has another version; expected version: {version}")
     imported = re.search(
         r'^__version__ = "(.*)"$', (ROOT / "src/halocline/__init__.py").read_text(), re.MULTILINE
     )
     if imported is None or imported[1] != version:
-        found.append(f'halocline.__version__ is another version; expected "{version}"')
+        reasons.append(f'halocline.__version__ is another version; expected "{version}"')
     try:
         release_notes(CHANGELOG.read_text(), version)
     except ValueError as error:
-        found.append(str(error))
-    return found
+        reasons.append(str(error))
+    return reasons
 
 
 def pythons() -> list[str]:
@@ -57,16 +57,14 @@ def pythons() -> list[str]:
 
 def main() -> None:
     """Check and build."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rehearse", action="store_true", help="build without the checks of a release")
     options.add_argument("--machines", nargs="+", default=[os.uname().machine], help="x86_64, aarch64")
     arguments = options.parse_args()
     version = str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
-    found = [] if arguments.rehearse else problems(version)
-    if found:
-        raise SystemExit("\n".join([f"this is not release {version}:", *found]))
+    reasons = [] if arguments.rehearse else problems(version)
+    if reasons:
+        raise SystemExit("\n".join([f"this is not release {version}:", *reasons]))
     shutil.rmtree(DIST, ignore_errors=True)
     build = [sys.executable, "tools/wheels.py", "--to", str(DIST), "--machines", *arguments.machines]
     subprocess.run([*build, "--pythons", *pythons()], cwd=ROOT, check=True)

@@ -97,9 +97,7 @@ def build_wheel(python: Path, machine: str, target: Path) -> Path:
 
 def main() -> None:
     """Build."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    options = argparse.ArgumentParser(description=__doc__)
     options.add_argument(
         "--pythons", nargs="+", type=Path, default=[Path(sys.executable)], help="interpreters"
     )
