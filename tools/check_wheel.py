@@ -108,7 +108,7 @@ def try_wheel(system: System, wheel: Path, packages: list[str]) -> str:
     )
     summary = tests.strip().splitlines()[-1]
     if " failed" in summary or " error" in summary or " passed" not in summary:
-        print(tests[-6000:], flush=True)
+        raise SystemExit(f"tests failed with {packages or 'no MPI of Debian'}:\n{tests[-6000:]}")
     return (
         f"installed in {installing:.0f} s ({size / 1e6:.0f} MB), demo {first:.0f} s and {again:.0f} s again; "
         f"tests of ranks: {summary}"

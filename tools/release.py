@@ -46,6 +46,8 @@ def problems(version: str) -> list[str]:
         release_notes(CHANGELOG.read_text(), version)
     except ValueError as error:
         reasons.append(str(error))
+    if len(pythons()) < 2:
+        reasons.append("there is no Python 3.11 with another Python from 3.12 on; each needs a wheel")
     return reasons
 
 
@@ -70,15 +72,13 @@ def main() -> None:
     subprocess.run([*build, "--pythons", *pythons()], cwd=ROOT, check=True)
     files = sorted(str(file) for file in DIST.iterdir())
     subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *files], cwd=ROOT, check=True)
-    notes = release_notes(CHANGELOG.read_text(), "Unreleased" if arguments.rehearse else version)
-    (DIST / "notes.md").write_text(f"{notes}\n")
-    if os.geteuid() == 0 and shutil.which("debootstrap"):
-        (wheel,) = (
-            file for file in files if "-cp311-" in file and file.endswith(f"{os.uname().machine}.whl")
-        )
-        subprocess.run([sys.executable, "tools/check_wheel.py", wheel], cwd=ROOT, check=True)
+    if not arguments.rehearse:
+        (DIST / "notes.md").write_text(f"{release_notes(CHANGELOG.read_text(), version)}\n")
+    wheels = [file for file in files if "-cp311-" in file and f"{os.uname().machine}.whl" in file]
+    if wheels and os.geteuid() == 0 and shutil.which("debootstrap"):
+        subprocess.run([sys.executable, "tools/check_wheel.py", *wheels], cwd=ROOT, check=True)
     else:
-        print("not tried in new systems, which needs root rights and debootstrap: tools/check_wheel.py")
+        print("not tried in new systems: this needs a wheel for this machine, root rights and debootstrap")
     print(f"release {version} is in {DIST}")
 
 

@@ -1,9 +1,9 @@
 """Build the wheels and the source distribution of a release.
 
 A wheel runs on Linux with glibc 2.28 (2018) or newer. It needs neither a compiler nor an MPI to be installed.
-Each Python below 3.12 has its own wheel; one wheel serves 3.12 and newer versions. The compiler is zig, which
-needs no headers and libraries of an old Linux. It links its C++ library into the engine. The wheel contains
-the OpenMP runtime of LLVM, from the package cmeel-libomp.
+Each Python in `--pythons` below 3.12 has its own wheel; one wheel serves 3.12 and newer versions. The
+compiler is zig, which needs no headers and libraries of an old Linux. It links its C++ library into the
+engine. The wheel contains the OpenMP runtime of LLVM, from the package cmeel-libomp.
 
 The script needs the packages of the group `release` in pyproject.toml.
 """

@@ -6,11 +6,11 @@ set(zig $ENV{HALOCLINE_WHEEL_ZIG})
 set(target -target ${CMAKE_SYSTEM_PROCESSOR}-linux-gnu.$ENV{HALOCLINE_WHEEL_GLIBC})
 set(CMAKE_C_COMPILER ${zig} cc ${target})
 set(CMAKE_CXX_COMPILER ${zig} c++ ${target})
-# Checks of the compiler do not link. Otherwise, zig would build its C++ library without optimization, too.
+# Checks of the compiler do not link. Linking them would make zig build its C++ library without optimization.
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
 set(CMAKE_SHARED_LINKER_FLAGS_INIT -s)
 set(CMAKE_MODULE_LINKER_FLAGS_INIT -s)
-# zig has no OpenMP runtime: this is that of LLVM, which becomes a part of the wheel
+# zig has no OpenMP runtime. The wheel contains the OpenMP runtime of LLVM.
 set(openmp $ENV{HALOCLINE_WHEEL_OPENMP})
 set(OpenMP_CXX_FLAGS "-fopenmp -I${openmp}/include" CACHE STRING "")
 set(OpenMP_CXX_LIB_NAMES omp CACHE STRING "")

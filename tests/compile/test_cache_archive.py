@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import tarfile
 from pathlib import Path
 
@@ -81,7 +82,7 @@ def test_damaged_archives_are_rejected(archive: Path, name: str, content: bytes 
     changed(archive, name, content)
     with pytest.raises(InputError, match=r"code\.tar\.gz is damaged: \w+-.*\.so does not match its digest"):
         import_code(archive)
-    assert not cache_folder().exists()
+    assert not list(cache_folder().iterdir())
 
 
 def test_members_outside_the_cache_are_not_written(archive: Path, tmp_path: Path) -> None:
@@ -94,6 +95,47 @@ def test_members_outside_the_cache_are_not_written(archive: Path, tmp_path: Path
         with pytest.raises(InputError, match=r"other\.tar contains no compiled code; expected an archive of"):
             import_code(other)
     assert not (tmp_path / "escaped.so").exists()
+
+
+@pytest.mark.parametrize("suffix", ["tar.gz", "tar.xz"])
+def test_damaged_code_is_never_imported(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Damage of the padding at the end is not detected, but the code is then complete."""
+    monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path / "cache"))
+    library = compile_library(SOURCE)
+    export_code(tmp_path / f"code.{suffix}")
+    content = (tmp_path / f"code.{suffix}").read_bytes()
+    damaged, rejections = tmp_path / f"damaged.{suffix}", 0
+    for number, place in enumerate(range(20, len(content) - 20, len(content) // 40)):
+        monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path / f"cache-{number}"))
+        flipped = bytes(byte ^ 0xFF for byte in content[place : place + 8])
+        for wrong in (content[:place] + flipped + content[place + 8 :], content[:place]):
+            damaged.write_bytes(wrong)
+            try:
+                import_code(damaged)
+            except InputError as error:
+                assert re.search(r"cannot be read as an archive|is damaged|no compiled code", str(error))
+                rejections += 1
+            else:
+                assert (cache_folder() / library.name).read_bytes() == library.read_bytes()
+    assert rejections >= 40
+
+
+def test_an_export_that_fails_keeps_the_earlier_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path / "cache"))
+    compile_library(SOURCE)
+    target = tmp_path / "code.tar"
+    target.write_bytes(b"earlier")
+
+    def fails(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(tarfile.TarFile, "addfile", fails)
+    with pytest.raises(OSError, match="disk full"):
+        export_code(target, overwrite=True)
+    assert target.read_bytes() == b"earlier"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "code.tar"]
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", None])

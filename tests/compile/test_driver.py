@@ -28,8 +28,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-@pytest.fixture
-def without_compiler(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def remove_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no compiler be found."""
 
     def find() -> Compiler:
@@ -65,54 +64,47 @@ def test_a_library_for_a_level_has_the_instructions_of_this_level(
         assert widest == register, level
 
 
-def test_a_library_for_a_level_of_this_cpu_is_used(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (best, *_) = levels()
-    library = compile_library(SOURCE, target=best)
-    assert f"-{best}-" in library.name
-    assert library_path(SOURCE) == compile_library(SOURCE) == library
-    assert len(list(cache.glob("*.so"))) == 1
-    assert library_path(SOURCE, streaming=True) != library
-    # a comparison of vector lengths needs its own libraries
-    monkeypatch.setenv(VECTORS, "128")
-    assert library_path(SOURCE) != library
-
-
-def test_a_library_for_this_cpu_precedes_those_for_levels(cache: Path) -> None:
+def test_a_machine_with_a_compiler_uses_its_own_libraries(cache: Path) -> None:
+    for level in levels():
+        assert f"-{level}-" in compile_library(SOURCE, target=level).name
     native = compile_library(SOURCE)
-    assert compile_library(SOURCE, target=levels()[0]) != native
-    assert library_path(SOURCE) == native
+    assert not any(level in native.name for level in levels())
+    assert len(list(cache.glob("*.so"))) == 1 + len(levels())
 
 
-def test_a_library_for_another_processor_is_not_used(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (best, *_) = levels()
-    library = compile_library(SOURCE, target=best)
-    monkeypatch.setattr(driver, "levels", tuple)
-    assert library_path(SOURCE) != library
+@pytest.mark.parametrize(("variable", "value"), [(LEVEL, "g"), (VECTORS, "64")])
+@pytest.mark.usefixtures("cache")
+def test_a_library_with_other_settings_is_not_used(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LEVEL, "3")
+    with monkeypatch.context() as patch:
+        patch.setenv(variable, value)
+        compile_library(SOURCE, target=levels()[-1])
+    remove_compiler(monkeypatch)
+    with pytest.raises(CompileError, match="no compiler here"):
+        compile_library(SOURCE)
 
 
 def test_a_machine_without_a_compiler_uses_any_library_that_it_can_run(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for_level = compile_library(SOURCE, target=levels()[-1])
-    monkeypatch.setattr(cxx, "FLAGS", (*cxx.FLAGS, "-DANOTHER"))
-    native = library_path(SOURCE, target="native")
-    assert native == for_level
-    with monkeypatch.context() as patch:
-        patch.setattr(driver, "levels", tuple)
-        native = compile_library(SOURCE)
-
-    def find() -> Compiler:
-        raise NO_COMPILER
-
-    monkeypatch.setattr(driver, "find_compiler", find)
+    for_level, native = compile_library(SOURCE, target=levels()[-1]), compile_library(SOURCE)
+    monkeypatch.setattr(cxx, "GCC_LEVELS", dict.fromkeys(cxx.GCC_LEVELS, ("-DANOTHER",)))
+    assert library_path(SOURCE) not in (for_level, native)  # another compiler
+    remove_compiler(monkeypatch)
     assert compile_library(SOURCE) == native
     native.unlink()
-    assert answer(compile_library(SOURCE)) == 42
     assert compile_library(SOURCE) == for_level
+    assert answer(for_level) == 42
+    monkeypatch.setattr(driver, "levels", tuple)  # another processor
+    with pytest.raises(CompileError, match="no compiler here"):
+        compile_library(SOURCE)
 
 
-@pytest.mark.usefixtures("without_compiler")
-def test_without_a_library_the_missing_compiler_is_reported() -> None:
+@pytest.mark.usefixtures("cache")
+def test_without_a_library_the_missing_compiler_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    remove_compiler(monkeypatch)
     for target in ("native", *LEVELS):
         with pytest.raises(CompileError, match="no compiler here"):
             compile_library(SOURCE, target=target)

@@ -7,8 +7,15 @@ it.
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import io
+import lzma
+import os
 import re
+import shutil
 import tarfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +33,8 @@ from halocline.compile.cache import (
 from halocline.errors import InputError
 
 _NAME = re.compile(r"[0-9a-f]{32}-[\w.-]+\.(so|cubin|ptx)")
+_MEMBER = re.compile(rf"{_NAME.pattern}(\.sha256)?|[0-9a-f]{{32}}-[\w.-]+\.log")
+_DAMAGE = (tarfile.TarError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, KeyError)
 
 
 @dataclass(frozen=True)
@@ -81,12 +90,27 @@ def export_code(target: Path, *, overwrite: bool = False) -> Contents:
         raise InputError(
             f"{target}: the cache {cache_folder()} has no compiled code to export; run a program first"
         )
-    with tarfile.open(target, mode) as archive:
-        for file in files:
-            for member in (file, digest_of(file), file.with_suffix(".log")):
-                if member.exists():
-                    archive.add(member, member.name)
-    return Contents(len(files), sum(file.stat().st_size for file in files))
+    incomplete = target.with_name(f".{target.name}.{os.getpid()}")
+    sizes = []
+    try:
+        with tarfile.open(incomplete, mode) as archive:
+            for file in files:
+                code = file.read_bytes()
+                _add(archive, file.name, code)
+                _add(archive, digest_of(file).name, digest_line(file, code).encode())
+                if file.with_suffix(".log").exists():
+                    archive.add(file.with_suffix(".log"), file.with_suffix(".log").name)
+                sizes.append(len(code))
+        incomplete.replace(target)
+    finally:
+        incomplete.unlink(missing_ok=True)
+    return Contents(len(sizes), sum(sizes))
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    archive.addfile(member, io.BytesIO(content))
 
 
 def _mode(target: Path) -> Literal["w", "w:gz", "w:xz"]:
@@ -122,32 +146,50 @@ def import_code(source: Path) -> Contents:
     CompileError
         The cache cannot be written.
     """
-    try:
-        with tarfile.open(source) as archive:
-            data = {member.name: _bytes_of(archive, member) for member in archive}
-    except (OSError, EOFError, tarfile.TarError) as error:
-        raise InputError(f"{source} cannot be read as an archive of compiled code: {error}") from None
-    names = [name for name in data if _NAME.fullmatch(name)]
-    for name in names:
-        digest = data.get(digest_of(Path(name)).name)
-        if digest is None or digest.decode(errors="replace") != digest_line(Path(name), data[name]):
-            raise InputError(f"{source} is damaged: {name} does not match its digest; export the code again")
-    if not names:
-        raise InputError(
-            f"{source} contains no compiled code; expected an archive of `halocline cache export`"
-        )
     folder = cache_folder()
-    with work_folder(folder) as place:
+    try:
+        archive = tarfile.open(source)  # noqa: SIM115 - closed below
+    except (OSError, EOFError, *_DAMAGE) as error:
+        raise InputError(f"{source} cannot be read as an archive of compiled code: {error}") from None
+    with archive, work_folder(folder) as place:
+        try:
+            names = _extracted(archive, place)
+        except (EOFError, *_DAMAGE) as error:
+            raise InputError(f"{source} cannot be read as an archive of compiled code: {error}") from None
+        if not names:
+            raise InputError(
+                f"{source} contains no compiled code; expected an archive of `halocline cache export`"
+            )
         for name in names:
+            if not is_usable(place / name):
+                raise InputError(
+                    f"{source} is damaged: {name} does not match its digest; export the code again"
+                )
+        sizes = [(place / name).stat().st_size for name in names]
+        for name in names:
+            if is_usable(folder / name):
+                continue  # a run may be loading it
             report = Path(name).with_suffix(".log").name
-            if report in data:
-                (place / report).write_bytes(data[report])
+            if (place / report).exists():
                 (place / report).replace(folder / report)
-            (place / name).write_bytes(data[name])
             publish(place / name, folder / name)
-    return Contents(len(names), sum(len(data[name]) for name in names))
+    return Contents(len(names), sum(sizes))
 
 
-def _bytes_of(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    file = archive.extractfile(member)  # None for a folder or a device; links lead to members of the archive
-    return b"" if file is None else file.read()
+def _matches_digest(file: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return digest_of(file).read_bytes() == digest_line(file, file.read_bytes()).encode()
+    return False
+
+
+def _extracted(archive: tarfile.TarFile, place: Path) -> list[str]:
+    """Write the code, the digests and the reports of an archive to a folder; return the names of the code."""
+    names = []
+    for member in archive:
+        file = archive.extractfile(member) if member.isfile() and _MEMBER.fullmatch(member.name) else None
+        if file is not None:
+            with open(place / member.name, "wb") as target:
+                shutil.copyfileobj(file, target)
+            if _NAME.fullmatch(member.name):
+                names.append(member.name)
+    return names

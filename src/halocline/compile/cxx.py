@@ -16,10 +16,11 @@ from pathlib import Path
 from halocline.compile.processor import LEVELS, NATIVE, widest_vector
 from halocline.errors import CompileError
 
-# Flags for all compilers. No flag changes results. Kernels call only functions of the C library, such as
-# memcpy, which every process has loaded. They are therefore linked without libraries (-nostdlib). This takes
-# a third of the time of a link with libraries, and zig would first compile its own library for minutes. The
-# last three flags of code generation undo slow defaults of zig and of some distributions.
+# Flags for all compilers. No flag changes results. Kernels call only functions that every process of Python
+# has loaded: memcpy and, on processors without multiply-add, fma. They are therefore linked without libraries
+# (-nostdlib). This takes a third of the time of a link with libraries, and zig would first compile its own
+# library for minutes. -fno-sanitize=all, -fno-stack-protector and -fomit-frame-pointer undo slow defaults of
+# zig and of some distributions.
 FLAGS = (
     "-std=c++20",
     "-ffp-contract=off",
@@ -94,7 +95,7 @@ class Compiler:
         """Return the flags of all kernel libraries for a target: this CPU, or one of `processor.LEVELS`."""
         level, bits = optimization_level(), vector_bits()
         architecture = target
-        if self.is_zig and target in LEVELS:  # its names differ
+        if self.is_zig and target in LEVELS:  # zig spells these names with underscores
             architecture = "generic" if target == "armv8-a" else target.replace("-", "_")
         of_level = () if self.is_clang else GCC_LEVELS[level]
         flags = (f"-O{level}", f"-march={architecture}", *FLAGS, *of_level)
@@ -167,12 +168,12 @@ def find_compiler() -> Compiler:
         There is no compiler.
     """
     selected = os.environ.get("CXX")
-    candidates = _words_of(selected) if selected else (("g++",), ("clang++",), ("c++",), _zig())
-    for words in candidates:
+    for words in _words_of(selected) if selected else _defaults():
         path = shutil.which(words[0]) if words else None
         if path is not None:
-            # `zig c++` would use its own standard library
-            command = (path, "cc") if Path(path).name == "zig" else (path, *words[1:])
+            command = (path, *words[1:])
+            if Path(path).name == "zig":  # `zig c++` would use its own standard library
+                command = (path, "cc", *(word for word in words[1:] if word not in ("cc", "c++")))
             return Compiler(command, _version(command))
     reason = (
         f"CXX is {selected!r}, which is not a program on PATH"
@@ -193,6 +194,12 @@ def _words_of(selected: str) -> Iterator[tuple[str, ...]]:
         yield words
         if words[:1] == ("zig",):
             yield _zig()
+
+
+def _defaults() -> Iterator[tuple[str, ...]]:
+    """Yield the commands of the compilers that are tried in order; the search for the package is slow."""
+    yield from (("g++",), ("clang++",), ("c++",))
+    yield _zig()
 
 
 def _zig() -> tuple[str, ...]:

@@ -1,8 +1,9 @@
 """Compilation of generated C++, and the cached library of each source.
 
-The file name of a library has three parts: the digest of the source and of all headers, the instruction set,
-and the digest of the compiler, its version and its flags. The instruction set is the digest of a CPU, or a
-level such as x86-64-v3. A machine without a compiler can use each library that its CPU can run.
+The file name of a library has three parts: the digest of the source, all headers and the settings, the
+instruction set, and the digest of the compiler, its version and its flags. The instruction set is the digest
+of a CPU, or a level such as x86-64-v3. A machine without a compiler can use each library that its CPU can
+run.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from halocline.compile.cache import cache_folder, cached, first_usable, trusted
-from halocline.compile.cxx import Compiler, find_compiler, vector_bits
+from halocline.compile.cxx import FLAGS, Compiler, find_compiler, optimization_level, vector_bits
 from halocline.compile.processor import NATIVE, cpu, levels
 from halocline.compile.targets.cpu import PART, STREAMING, include_folder, number_of_parts
 from halocline.errors import CompileError
@@ -47,8 +48,8 @@ def _digest(*parts: str) -> str:
 def library_path(source: str, *, streaming: bool = False, target: str = NATIVE) -> Path:
     """Return the path in the cache for the library of generated C++; the library may not exist yet.
 
-    For this CPU, the function prefers the library of the present compiler, then a library for a level of the
-    CPU, such as ``halocline compile`` writes. Without a compiler, a library of any compiler serves.
+    Without a compiler, the function returns a library of any compiler: one for this CPU, or else one for a
+    level of this CPU.
 
     Parameters
     ----------
@@ -64,28 +65,20 @@ def library_path(source: str, *, streaming: bool = False, target: str = NATIVE) 
         There is neither a compiler nor a library, or the access rights of the cache are unsafe.
     """
     folder = trusted(cache_folder())
-    content = _digest(source, _headers(include_folder()), str(streaming))[:32]
-    stem = f"{content}-{target if target != NATIVE else _digest(cpu())[:16]}"
-    compiler = failure = None
+    settings = *FLAGS, optimization_level(), str(vector_bits())
+    content = _digest(source, _headers(include_folder()), str(streaming), *settings)[:32]
+    name = f"{content}-{target if target != NATIVE else _digest(cpu())[:16]}"
     try:
         compiler = find_compiler()
-    except CompileError as error:
-        failure = error
-    path = None
-    if compiler is not None:
-        toolchain = _digest(*compiler.command, compiler.version, *_flags(compiler, target, streaming))[:16]
-        path = folder / f"{stem}-{toolchain}.so"
-        if path.exists() or target != NATIVE or vector_bits() is not None:
-            return path
-    names = (stem, *(f"{content}-{level}" for level in levels() if target == NATIVE))
-    for name in names if compiler is None else names[1:]:
-        library = first_usable(folder, f"{name}-*.so")
-        if library is not None:
-            return library
-    if path is None:
-        assert failure is not None
-        raise failure
-    return path
+    except CompileError:
+        names = (name, *(f"{content}-{level}" for level in levels() if target == NATIVE))
+        usable = (first_usable(folder, f"{name}-*.so") for name in names)
+        library = next(filter(None, usable), None)
+        if library is None:
+            raise
+        return library
+    toolchain = _digest(*compiler.command, compiler.version, *_flags(compiler, target, streaming))[:16]
+    return folder / f"{name}-{toolchain}.so"
 
 
 _collections: list[dict[str, None]] = []

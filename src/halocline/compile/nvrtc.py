@@ -160,7 +160,7 @@ def compile_cuda(source: str, architecture: str) -> Path:
         nvrtc = find_nvrtc(architecture)
     except CompileError:
         # code of any NVRTC version, since results do not depend on the version
-        cached_code = first_usable(folder, f"{content}-*.cubin")
+        cached_code = first_usable(folder, f"{content}-*.cubin") or first_usable(folder, f"{content}-*.ptx")
         if cached_code is None:
             raise
         return cached_code

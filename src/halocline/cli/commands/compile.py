@@ -9,7 +9,9 @@ from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import command, group
 from halocline.cli.options import execution_option, whole_number
-from halocline.cli.output import is_first_rank, say
+from halocline.cli.output import say
+from halocline.errors import InputError
+from halocline.run.ranks.mpi import world
 from halocline.words import counted
 
 app = group("")
@@ -24,11 +26,11 @@ def compile_(
 ) -> None:
     """Compile the kernels of a case or file into the cache, for this machine or others.
 
-    For CPUs, the command runs one step on this machine to find all kernels. Their code does not depend on
-    the number of cells: select a small one with --n. For CUDA devices, it compiles the kernels of a step for
-    the given number of cells.
+    For CPUs, the command runs one step on this machine, and compiles the kernels that this step uses. Their
+    code does not depend on the number of cells: select a small one with --n. For CUDA devices, it compiles
+    the kernels of a step for the given number of cells.
 
-    `halocline cache export` writes the result to an archive, for machines without a compiler.
+    Machines without a compiler use the code. `halocline cache export` writes it to an archive for them.
 
     Parameters
     ----------
@@ -49,8 +51,8 @@ def compile_(
     from halocline.problems.precompile import compile_for
     from halocline.problems.problem import problem_of
 
-    if not is_first_rank():
-        return
+    if world().size > 1:
+        raise InputError("halocline compile runs on one rank; run it without mpiexec and srun")
     problem = problem_of(name, cells_of(values.pop("n")), **values)
     targets = [text.strip() for text in target.split(",")]
     folder: Path | None = None

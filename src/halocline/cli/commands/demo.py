@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 from halocline.cli.commands import command, group
 from halocline.cli.options import place, result_option
-from halocline.cli.output import check_files, is_first_rank, say
+from halocline.cli.output import check_files, say
 from halocline.errors import InputError, RunError
+from halocline.run.ranks.library import launcher
 
 app = group("")
 CASE = "convection"
@@ -35,13 +36,13 @@ def demo(
     --------
     halocline demo
     """
-    if not is_first_rank():
-        return
+    if launcher() is not None:
+        raise InputError("halocline demo starts its own ranks; run it without mpiexec and srun")
     if target.exists() and not target.is_dir():
         raise InputError(f"--to: {target} is a file; expected a folder")
     check_files(target / "1.json")
     say(f"{CASE}: a gas heated from below, on one rank and on two ranks\n")
-    say(f"{'ranks':>5}  {'total':>8}  {'steps':>8}  {'million cells a second':>22}  checksum")
+    say(f"{'ranks':>5}  {'total':>8}  {'steps':>8}  {'million cells/s':>15}  checksum")
     first = _run(1, target)
     second = _run(2, target, "--pictures", str(target))
     if first["checksum"] != second["checksum"]:
@@ -50,7 +51,7 @@ def demo(
             "`halocline doctor`"
         )
     say(
-        f"\nBoth results have the same bits. Picture of the entropy: {target / FIELD}.png\n\nNext:\n"
+        f"\nThe results are bit-for-bit identical. Picture of the entropy: {target / FIELD}.png\n\nNext:\n"
         "  halocline new mine && halocline run mine.py   a problem of your own, from a copy of a case\n"
         f"  halocline explain {CASE} --ranks 64       what Halocline derives from the equations\n"
         "  halocline cases                               the cases, each with parameters to set"
@@ -72,5 +73,5 @@ def _run(ranks: int, folder: Path, *options: str) -> dict[str, Any]:
     result: dict[str, Any] = json.loads(file.read_text())
     seconds, total = result["seconds"], time.monotonic() - start
     rate = result["cells"] * result["steps"] / seconds / 1e6
-    say(f"{ranks:5}  {total:6.1f} s  {seconds:6.1f} s  {rate:22.1f}  {result['checksum']}")
+    say(f"{ranks:5}  {total:6.1f} s  {seconds:6.1f} s  {rate:15.1f}  {result['checksum']}")
     return result

@@ -158,12 +158,18 @@ class DeviceView:
         device = fields.domain.device_of(0)
         self._device = int(device.index)
         self._label = label(device)
-        (storage,) = fields.store.of(field)
-        self.shape: tuple[int, ...] = tuple(storage.shape)[3 - fields.grid.ndim :]
         self._arrays: dict[int, Any] = {}  # arrays whose addresses consumers have, by address
+        self._generation = fields.store.generation
 
     def __repr__(self) -> str:
-        return f"<view of field {self._field.name!r}: {self.shape}, {self.dtype}, {self._label}>"
+        return f"<view of field {self._field.name!r}: {self.dtype}, {self._label}>"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of points along each axis."""
+        fields = self._living_fields()
+        (storage,) = fields.store.of(self._field)
+        return tuple(storage.shape)[3 - fields.grid.ndim :]
 
     @property
     def ndim(self) -> int:
@@ -217,7 +223,7 @@ class DeviceView:
             The stream is invalid, or the simulation no longer exists.
         """
         _check_stream(stream)
-        fields, home = self._exporting(), self.__dlpack_device__()
+        fields, home = self._living_fields(), self.__dlpack_device__()
         target = home if dl_device is None else tuple(map(int, dl_device))
         if target == (Kind.CPU, 0):
             if copy is False:
@@ -232,7 +238,7 @@ class DeviceView:
             )
         version = max_version if max_version is not None and tuple(max_version) >= DLPACK else None
         if not copy:
-            return self._current(fields).__dlpack__(max_version=version)
+            return self._current(self._exporting()).__dlpack__(max_version=version)
         capsule = self.copy().__dlpack__(max_version=version)
         if version is not None:
             native().mark_copied(capsule)
@@ -259,6 +265,8 @@ class DeviceView:
         (storage,) = fields.store.of(self._field)
         array, size = self._current(fields), ITEMSIZE[self._field.dtype]
         address = native().array_facts(array.__dlpack__())[0]
+        if self._generation != fields.store.generation:  # the fields have new memory
+            self._arrays, self._generation = {}, fields.store.generation
         self._arrays[address] = array
         strides = [stride * size for stride in (*tuple(storage.layout)[1:], 1)]
         return {

@@ -39,7 +39,7 @@ class PyHalocline(PythonPackage):
         depends_on("py-jinja2@3.1:")
         depends_on("py-matplotlib@3.9:")
         depends_on("py-mpi4py@4.1:")
-        depends_on("py-numpy@2.0:")
+        depends_on("py-numpy@2.1:")
         depends_on("py-pydantic@2.7:")
         depends_on("py-rich@13:")
         depends_on("py-scipy@1.14:")
