@@ -8,6 +8,8 @@ set(CMAKE_C_COMPILER ${zig} cc ${target})
 set(CMAKE_CXX_COMPILER ${zig} c++ ${target})
 # Checks of the compiler do not link. Linking them would make zig build its C++ library without optimization.
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+# nanobind uses stdio.h, which the headers of the stable ABI of Python do not include.
+set(CMAKE_CXX_FLAGS_INIT "-include stdio.h")
 set(CMAKE_SHARED_LINKER_FLAGS_INIT -s)
 set(CMAKE_MODULE_LINKER_FLAGS_INIT -s)
 # zig has no OpenMP runtime. The wheel contains the OpenMP runtime of LLVM.
