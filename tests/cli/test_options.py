@@ -27,7 +27,8 @@ CALLED = {
 LINES = {"solve poisson": "--n 8", "run": "heat"}
 OWN = {  # commands that do their work themselves, or that pass single values to a function
     "explain CASE", "model CASE", "model calibrate", "bench exchange", "cases", "new", "ls", "view", "export",
-    "doctor", "study paper", "study papers", "study report",
+    "doctor", "demo", "compile", "cache info", "cache export", "cache import",
+    "study paper", "study papers", "study report",
     "study ablation exchange", "study overlap heat", "study overlap CASE",
 }  # fmt: skip
 
