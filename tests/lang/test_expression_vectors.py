@@ -126,7 +126,7 @@ WITHOUT_FIELDS = {
     "RunError", "scalar", "Scalar", "scalars", "setting", "Simulation", "Slice", "Solution", "SSPRK3",
     "stop", "Stopped", "Symmetric", "Value", "Vector", "when", "__version__",
 }  # fmt: skip
-TESTED_BELOW = {"Output", "picture", "plot_lines", "assign", "stage"}
+TESTED_BELOW = {"Output", "picture", "plot", "plot_lines", "assign", "stage"}
 
 
 def test_every_public_function_accepts_vectors_or_reports_accepted_values() -> None:

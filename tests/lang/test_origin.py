@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import halocline as hc
+from example_runs import NEEDS
 from halocline.lang.equations import equations
 from halocline.lang.expression import as_expr
 from halocline.lang.origin import Line, framework_origin, returned_lines
@@ -21,7 +22,8 @@ from stepped_programs import program_of
 from sweep_labels import check, check_numbers, framework_text, labels_of, programs
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
-MODULES = {"gas.py", "hancock.py", "sod_exact.py"}  # modules that other examples import
+# modules that other examples import, and examples that need packages which may be missing
+MODULES = {"gas.py", "hancock.py", "sod_exact.py", *(f"{name}.py" for name in NEEDS)}
 KINDS = ("alfven-decay", "brio-wu", "cavity-2d", "heat", "helical-turbulence", "poisson", "wave")
 SCHEMES = [hc.Euler(), hc.RK2(), hc.RK3(), hc.RK3Previous(), hc.RK4(), hc.SSPRK3()]
 

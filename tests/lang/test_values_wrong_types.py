@@ -195,8 +195,8 @@ NOT_CALLED = {
     "Outcome", "Solution", "Expr", "Field", "Scalar", "Vector",
     # the output that contains them checks them
     "time_max", "time_mean", "time_min", "time_variance",
-    # their arguments are checked in io/test_picture.py and mpi/test_wrong_input.py
-    "explain", "picture", "plot_lines", "solve",
+    # their arguments are checked in io/test_picture.py, io/test_plot.py and mpi/test_wrong_input.py
+    "explain", "picture", "plot", "plot_lines", "solve",
     "BreakdownError", "CompileError", "HaloclineError", "InputError", "RunError", "Stopped",
 }  # fmt: skip
 

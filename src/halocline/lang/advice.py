@@ -119,7 +119,6 @@ MISSING: Mapping[str, str] = {
     "ForwardEuler": "hc.Euler()",
     "load": "sim[u] = 'values.npy', or a store such as 'heat.zarr/T'",
     "save": "hc.Output(path) of a run, or numpy.save(path, sim.gather(u))",
-    "plot": "hc.picture(sim, u, 'u.png')",
     "show": "hc.picture(sim, u, 'u.png')",
     "init": "hc.Simulation, which initialises MPI at its first use",
     "rank": "sim.domain.comm.rank, or hc.print, which prints on rank 0",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -105,7 +106,7 @@ def wrap_run(problem: Any, proceed: Callable[[RunArguments], Any]) -> Callable[[
 
     In a notebook, the runs show their progress.
     """
-    if in_notebook():
+    if "IPython" in sys.modules and in_notebook():
         from halocline.run.simulation.notebook import show_progress
 
         proceed = partial(show_progress, problem, proceed=proceed)
