@@ -64,12 +64,11 @@ class System:
             shutil.copytree(file, target) if file.is_dir() else shutil.copy(file, target)
 
 
-def base(folder: Path, mirror: str) -> None:
-    """Create a minimal Debian with Python."""
+def base(folder: Path, mirror: str | None) -> None:
+    """Create a minimal Debian with Python, from a mirror or from the default mirror of debootstrap."""
     packages = "--include=python3-venv,ca-certificates"
-    subprocess.run(
-        ["debootstrap", "--variant=minbase", packages, "bookworm", str(folder), mirror], check=True
-    )
+    command = ["debootstrap", "--variant=minbase", packages, "bookworm", str(folder)]
+    subprocess.run([*command, *([mirror] if mirror else [])], check=True)
     for file in (Path("/etc/resolv.conf"), Path("/etc/pip.conf"), *certificates()):
         if file.is_file():
             target = folder / file.relative_to("/")
@@ -116,10 +115,10 @@ def try_wheel(system: System, wheel: Path, packages: list[str]) -> str:
 
 
 def main() -> None:
-    """Try."""
+    """Try the wheel in each system."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("wheel", type=Path)
-    options.add_argument("--mirror", default="http://deb.debian.org/debian", help="mirror of Debian")
+    options.add_argument("--mirror", help="mirror of Debian; by default, that of debootstrap")
     options.add_argument("--base", type=Path, help="folder of an existing minimal Debian with Python")
     options.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     arguments = options.parse_args()

@@ -47,7 +47,7 @@ def problems(version: str) -> list[str]:
     except ValueError as error:
         reasons.append(str(error))
     if len(pythons()) < 2:
-        reasons.append("there is no Python 3.11 with another Python from 3.12 on; each needs a wheel")
+        reasons.append("wheels need Python 3.11 in .venv, and python3.12 or a newer Python on PATH")
     return reasons
 
 
@@ -58,7 +58,7 @@ def pythons() -> list[str]:
 
 
 def main() -> None:
-    """Check and build."""
+    """Check the source folder, and build the release."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rehearse", action="store_true", help="build without the checks of a release")
     options.add_argument("--machines", nargs="+", default=[os.uname().machine], help="x86_64, aarch64")

@@ -96,7 +96,7 @@ def build_wheel(python: Path, machine: str, target: Path) -> Path:
 
 
 def main() -> None:
-    """Build."""
+    """Build the source distribution and the wheels."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument(
         "--pythons", nargs="+", type=Path, default=[Path(sys.executable)], help="interpreters"

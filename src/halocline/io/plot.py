@@ -81,7 +81,7 @@ def plot(
                 return None
             from halocline.io.scene import scene_of
 
-            return scene_of(whole, title, label, cmap, limits)
+            return scene_of(whole, title, label, cmap, limits or _common_limits([whole]))
     cuts: list[Any] = [{"z" if axis is None else axis: at} if is_plane else None]
     if ndim == 3 and not is_plane:
         cuts = [{name: None} for name in AXES]

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from halocline.io.plane import around_zero
 from halocline.io.section import Section
 from halocline.io.style import INK
 
@@ -36,9 +35,6 @@ def scene_of(
 ) -> Any:
     """Return a scene with three planes through the middle of a field; see `halocline.io.plot.plot`."""
     name = label or values.name
-    finite = values.values[np.isfinite(values.values)]
-    if limits is None and finite.size:
-        limits = around_zero((float(finite.min()), float(finite.max())))
     if cmap is None:
         cmap = "RdBu_r" if limits is not None and limits[0] == -limits[1] else "viridis"
     grid = pyvista.RectilinearGrid(*values.coordinates)
