@@ -14,9 +14,10 @@ suite, which `make test` omits; `@pytest.mark.ranks(1, 2, 4, long=(1, 2))` does 
 `suites.cases` for some of the parameters.
 
 Kernels are compiled once in a run of the tests, at level -Og (HALOCLINE_OPTIMIZATION), which takes g++ a
-quarter of the time; compile/test_driver.py tests that the bits are those of -O3. If HALOCLINE_TEST_CACHE
-names a folder, it keeps the kernel libraries for later runs. The name of a library identifies its sources,
-and its digest its bytes. The folder keeps no other files, such as measured kernels.
+quarter of the time; compile/test_driver.py tests that the bits are those of -O3. Tests that compute for
+minutes have the fixture `fast_kernels`, which selects -O3. If HALOCLINE_TEST_CACHE names a folder, it keeps
+the kernel libraries for later runs. The name of a library identifies its sources, and its digest its bytes.
+The folder keeps no other files, such as measured kernels.
 
 The fixture `opencl` is two devices of PoCL, which computes on the processor. Without PoCL the tests with this
 fixture are skipped, or fail if HALOCLINE_TEST_OPENCL is "required".
@@ -248,6 +249,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("no file system can be mounted here")
     yield folder
     subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture
+def fast_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile kernels at level -O3, for tests that compute longer than g++ compiles."""
+    monkeypatch.setenv("HALOCLINE_OPTIMIZATION", "3")
 
 
 @pytest.fixture

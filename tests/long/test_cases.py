@@ -12,6 +12,7 @@ from halocline.problems.problem import Problem
 # -- forced turbulence ---------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("fast_kernels")
 def test_a_dynamo_grows_exponentially_in_its_kinematic_phase():
     result = run("helical-turbulence", [32], {"seed_field": 1e-8}, until=240.0, every=100)
     late = [row for row in result.record.series if row["time"] > 100]

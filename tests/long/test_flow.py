@@ -27,6 +27,7 @@ def order_of(values: Sequence[float], sizes: Sequence[int]) -> float:
 # --- published solutions ---
 
 
+@pytest.mark.usefixtures("fast_kernels")
 @pytest.mark.parametrize("rayleigh", [1e3, 1e4, 1e5, 1e6])
 def test_a_square_converges_at_second_order(rayleigh: float) -> None:
     sizes = [63, 127, 255] if rayleigh > 1e4 else [31, 63, 127]
@@ -39,6 +40,7 @@ def test_a_square_converges_at_second_order(rayleigh: float) -> None:
     assert abs(middle / hot - 1) < 0.002  # the heat that enters at one wall leaves at the other
 
 
+@pytest.mark.usefixtures("fast_kernels")
 @pytest.mark.parametrize("rayleigh", [1e3, 1e4, 1e5])
 def test_a_cube_has_the_published_heat_flux(rayleigh: float) -> None:
     """The extrapolation of meshes of 39 and 79 points, and the finer mesh alone, agree within 1 %."""
@@ -48,6 +50,7 @@ def test_a_cube_has_the_published_heat_flux(rayleigh: float) -> None:
             assert abs(result / CUBIC[rayleigh]["nusselt_hot"] - 1) < 0.01
 
 
+@pytest.mark.usefixtures("fast_kernels")
 @pytest.mark.parametrize(
     ("rayleigh", "sizes", "gathered"),
     [(1e3, (19, 39, 79), 0.5), (1e4, (19, 39, 79), 0.0), (1e5, (39, 55, 79), 0.5)],
@@ -74,6 +77,7 @@ def test_results_without_reference_are_not_compared(n: tuple[int, ...], rayleigh
 # --- properties of the flow -------
 
 
+@pytest.mark.usefixtures("fast_kernels")
 @pytest.mark.parametrize("stages", [2, 3, 6])
 def test_several_stages_reach_the_same_flow_in_fewer_steps(stages: int) -> None:
     one, more = (steady("cavity-2d", 63, 1e4, stages=stage_count) for stage_count in (1, stages))
@@ -82,6 +86,7 @@ def test_several_stages_reach_the_same_flow_in_fewer_steps(stages: int) -> None:
         assert more.record.diagnostics[quantity] == pytest.approx(one.record.diagnostics[quantity], rel=1e-5)
 
 
+@pytest.mark.usefixtures("fast_kernels")
 @pytest.mark.parametrize("rayleigh", [1e4, 1e5])
 def test_stretched_points_are_more_accurate(rayleigh: float) -> None:
     """The extrapolated value is the published one, and stretched points are more accurate than even ones."""

@@ -49,6 +49,7 @@ def test_other_fluxes_are_of_second_order_too(flux: str) -> None:
     assert abs(math.log2(coarse / fine) - 2.0) < 0.3
 
 
+@pytest.mark.usefixtures("fast_kernels")
 @pytest.mark.parametrize(
     ("wave", "least", "most"),
     # On 16 cells limiters still flatten the crests of slow and entropy waves, which travel longest. They also
@@ -70,6 +71,7 @@ def test_a_wave_across_the_grid_converges(
     assert all(a < order < b for a, order, b in zip(least, orders, most, strict=True)), orders
 
 
+@pytest.mark.usefixtures("fast_kernels")
 @pytest.mark.parametrize("axes", [2, 3])
 def test_a_polarised_wave_of_any_amplitude_converges(axes: int) -> None:
     def error(n: int) -> float:
@@ -117,6 +119,7 @@ def test_a_tube_is_compared_at_earlier_times() -> None:
     assert sum(key.startswith("plateau at") for key in result) == 2
 
 
+@pytest.mark.usefixtures("fast_kernels")
 @pytest.mark.parametrize(("name", "count"), [("rj2a", 2), ("rj4a", 0)])
 def test_oblique_tubes_reach_the_converged_profiles(name: str, count: int) -> None:
     """No plateau of rj4a is ten layers of cells wide, so that none is compared."""
@@ -165,6 +168,7 @@ def test_the_vortex_of_orszag_and_tang_passes_its_checks() -> None:
     passed_checks("orszag-tang", (96, 96))
 
 
+@pytest.mark.usefixtures("fast_kernels")
 def test_the_vortex_of_orszag_and_tang_agrees_with_the_paper() -> None:
     passed_checks("orszag-tang", (192, 192))
 
@@ -179,6 +183,7 @@ def test_a_vortex_without_a_reference_is_reported() -> None:
         assert words in result["rho converged"].about
 
 
+@pytest.mark.usefixtures("fast_kernels")
 def test_the_rotor_agrees_with_the_paper() -> None:
     passed_checks("rotor", (400, 400))
 
@@ -189,11 +194,13 @@ def test_a_field_loop_returns_to_its_start() -> None:
     assert result["loop advection"].value < 0.4
 
 
+@pytest.mark.usefixtures("fast_kernels")
 @pytest.mark.parametrize("settings", [{}, {"v_z": 1.0}, {"v_z": 1.0, "flux": "hlld"}], ids=str)
 def test_a_field_loop_keeps_its_energy(settings: dict[str, Any]) -> None:
     passed_checks("field-loop", (256, 128), settings)
 
 
+@pytest.mark.usefixtures("fast_kernels")
 def test_a_field_loop_keeps_its_energy_in_three_dimensions() -> None:
     """The energy is kept on a fifth of the paper's cells along each axis, within wider bounds."""
     passed_checks("field-loop", (40, 40, 60))
@@ -207,6 +214,7 @@ def test_gas_at_rest_fails_the_checks_of_a_blast() -> None:
     assert not checks["kinetic energy"].passed
 
 
+@pytest.mark.usefixtures("fast_kernels")
 def test_a_larger_blast_passes_its_checks() -> None:
     """A blast on half of the paper's 200 x 300 x 200 cells along each axis needs a sixteenth of the work.
 
