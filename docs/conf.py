@@ -3,11 +3,13 @@
 import tomllib
 from pathlib import Path
 
+from halocline import __version__
+
 _project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 
 project = "Halocline"
 author = copyright = _project["authors"][0]["name"]
-version = release = _project["version"]
+version = release = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["dollarmath"]

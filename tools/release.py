@@ -1,7 +1,7 @@
 """Check and build a release: wheels, source distribution and notes in dist. Publishing is a separate step.
 
-The version is that of pyproject.toml. HEAD must have the tag v0.1.0 for version 0.1.0. With --rehearse, the
-script does not check the tag, the state of the source folder, and the notes.
+The tag v0.1.0 of HEAD makes it version 0.1.0. With --rehearse, the script builds a development version of any
+commit: it does not check the tag, the state of the source folder, and the notes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 from release_notes import CHANGELOG, release_notes
@@ -26,22 +25,32 @@ def output(*command: str) -> str:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 
 
+def tagged_version() -> str:
+    """Return the version in the tag of HEAD.
+
+    Raises
+    ------
+    SystemExit
+        HEAD has no tag of a version, or more than one.
+    """
+    tags = output("git", "tag", "--points-at", "HEAD", "v[0-9]*").split()
+    if len(tags) != 1:
+        raise SystemExit(
+            f"HEAD has {len(tags)} tags of versions; a release has one, for example from git tag v0.1.0. "
+            "Without a tag: make release RELEASE=--rehearse"
+        )
+    return tags[0].removeprefix("v")
+
+
 def problems(version: str) -> list[str]:
     """Return the reasons why the source folder is not that of a release."""
     reasons = []
-    tags = output("git", "tag", "--points-at", "HEAD").split()
-    if f"v{version}" not in tags:
-        reasons.append(f"HEAD has no tag v{version}: git tag v{version}")
     if output("git", "status", "--porcelain"):
         reasons.append("the source folder has changes: commit or remove them")
+    # test_packaging.py compares the version of the conda recipe with this one
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     if cited is None or cited[1] != version:
         reasons.append(f"CITATION.cff has another version; expected version: {version}")
-    imported = re.search(
-        r'^__version__ = "(.*)"$', (ROOT / "src/halocline/__init__.py").read_text(), re.MULTILINE
-    )
-    if imported is None or imported[1] != version:
-        reasons.append(f'halocline.__version__ is another version; expected "{version}"')
     try:
         release_notes(CHANGELOG.read_text(), version)
     except ValueError as error:
@@ -63,8 +72,11 @@ def main() -> None:
     options.add_argument("--rehearse", action="store_true", help="build without the checks of a release")
     options.add_argument("--machines", nargs="+", default=[os.uname().machine], help="x86_64, aarch64")
     arguments = options.parse_args()
-    version = str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
-    reasons = [] if arguments.rehearse else problems(version)
+    if arguments.rehearse:
+        version, reasons = output(sys.executable, "-m", "setuptools_scm"), []
+    else:
+        version = tagged_version()
+        reasons = problems(version)
     if reasons:
         raise SystemExit("\n".join([f"this is not release {version}:", *reasons]))
     shutil.rmtree(DIST, ignore_errors=True)

@@ -54,12 +54,12 @@ _HOMES = {
     "problems.names": ("Extrapolated", "Family"),
     "io.picture": ("picture", "plot_lines"),
     "io.plot": ("plot",),
+    "_version": ("__version__",),
     "errors": ("BreakdownError", "CompileError", "HaloclineError", "InputError", "RunError", "Stopped"),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-__version__ = "0.1.0"
-__all__ = sorted([*_HOME, "__version__"])
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:

@@ -26,6 +26,7 @@ CONTAINERS = FOLDER / "containers"
 SPACK = FOLDER / "spack" / "spack_repo" / "halocline"
 RECIPE = yaml.safe_load((FOLDER / "conda" / "recipe" / "recipe.yaml").read_text())
 MODULE = FOLDER / "modules" / "halocline.tcl.in"
+CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
 
 CMAKE = re.search(r"cmake_minimum_required\(VERSION ([\d.]+)\)", (ROOT / "CMakeLists.txt").read_text())
 
@@ -67,7 +68,7 @@ def conda_bounds(section: str) -> dict[str, str]:
 
 def test_the_conda_recipe_has_the_version_and_license_of_the_project():
     project = PROJECT["project"]
-    assert RECIPE["context"]["version"] == project["version"]
+    assert RECIPE["context"]["version"] == CITATION["version"]
     assert RECIPE["about"]["license"] == project["license"]
     assert RECIPE["about"]["summary"] == project["description"]
     assert [RECIPE["about"]["license_file"]] == project["license-files"]
@@ -83,7 +84,7 @@ def test_the_conda_recipe_has_the_dependencies_of_the_project():
 
 def test_the_conda_recipe_removes_the_dependency_on_mpich(tmp_path):
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    command = RECIPE["build"]["script"][0]
+    command = RECIPE["build"]["script"]["content"][0]
     assert command.startswith("sed -i ")
     subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
     check_without_mpich((tmp_path / "pyproject.toml").read_text())
@@ -144,7 +145,7 @@ def test_the_spack_recipe_removes_the_dependency_on_mpich():
 
 
 def test_spack_packages_have_the_versions_that_the_build_requires():
-    for name in some(BUILD):
+    for name in some(BUILD.keys() - {"setuptools-scm"}):  # Spack has a version that is new enough
         ((version,), arguments) = spack_calls(f"py_{name.replace('-', '_')}", "version")[0]
         assert Requirement(f"{name}{BUILD[name]}").specifier.contains(version)
         assert re.fullmatch(r"[0-9a-f]{64}", arguments["sha256"])
@@ -253,15 +254,13 @@ def test_the_module_is_valid_tcl(tmp_path):
 PAGES = ("CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md", "packaging/README.md")
 
 
-def test_the_citation_has_the_version_and_license_of_the_project():
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+def test_the_citation_has_the_license_and_authors_of_the_project():
     project = PROJECT["project"]
-    assert citation["version"] == project["version"]
-    assert citation["license"] == project["license"]
-    assert citation["authors"] == project["authors"]
-    for reference in some(citation["references"]):
+    assert CITATION["license"] == project["license"]
+    assert CITATION["authors"] == project["authors"]
+    for reference in some(CITATION["references"]):
         assert {"type", "title", "authors", "year"} <= reference.keys()
-    assert len(citation["references"]) == len(list((ROOT / "docs" / "papers").glob("*.md")))
+    assert len(CITATION["references"]) == len(list((ROOT / "docs" / "papers").glob("*.md")))
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,7 +1,8 @@
-"""Tools of a release: the notes of a version, and the documentation of several versions."""
+"""Tools of a release: its version, the notes of a version, and the documentation of several versions."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -83,6 +84,38 @@ def test_the_changelog_of_the_project_has_notes():
 def test_a_missing_changelog_or_version_is_an_error(tmp_path):
     assert "No such file" in run("release_notes.py", "0.1.0", tmp_path / "absent.md").stderr
     assert "release_notes.py VERSION" in run("release_notes.py").stderr
+
+
+def test_a_release_is_a_tagged_commit_with_its_version_in_the_citation(tmp_path):
+    def git(*arguments: str) -> None:
+        of_user = ("-c", "user.name=a", "-c", "user.email=a")
+        subprocess.run(["git", *of_user, *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    def release() -> str:
+        done = subprocess.run(
+            [sys.executable, tmp_path / "tools" / "release.py"], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1
+        return done.stderr
+
+    (tmp_path / "tools").mkdir()
+    for name in ("release.py", "release_notes.py"):
+        shutil.copy(ROOT / "tools" / name, tmp_path / "tools")
+    (tmp_path / "CITATION.cff").write_text("version: 0.1.0\n")
+    (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "All")
+    assert "HEAD has 0 tags of versions; a release has one" in release()
+    git("tag", "v0.2.0")
+    git("tag", "other")
+    (tmp_path / "CITATION.cff").write_text("version: 0.1.0")
+    lines = release().splitlines()
+    assert lines[0] == "this is not release 0.2.0:"
+    assert "the source folder has changes: commit or remove them" in lines
+    assert "CITATION.cff has another version; expected version: 0.2.0" in lines
+    git("tag", "v0.3.0")
+    assert "HEAD has 2 tags of versions" in release()
 
 
 def test_versions_of_the_documentation_are_listed_newest_first(tmp_path):

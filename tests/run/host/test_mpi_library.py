@@ -104,6 +104,8 @@ def test_a_variable_selects_a_library(
     assert selected_library({"HALOCLINE_MPI": "libmpi.so.40"}) == library
     assert selected_library({"HALOCLINE_MPI": str(library)}) == library
     assert selected_library({"MPI4PY_LIBMPI": str(library)}) == library
+    # mpi4py also accepts folders, and several paths
+    assert selected_library({"MPI4PY_LIBMPI": f"{tmp_path / 'absent'}:{tmp_path}"}) == library
     for variable, rest in (("HALOCLINE_MPI", ", or package"), ("MPI4PY_LIBMPI", "")):
         with pytest.raises(
             InputError,

@@ -21,7 +21,7 @@ from halocline.words import short_repr
 
 MPI_VARIABLE = "HALOCLINE_MPI"  # path of a library, or PACKAGE
 PACKAGE = "package"
-MPI4PY_VARIABLE = "MPI4PY_LIBMPI"  # path of the library that mpi4py loads
+MPI4PY_VARIABLE = "MPI4PY_LIBMPI"  # paths of libraries or their folders; mpi4py loads the first that exists
 # Names of the programs that start ranks, with links resolved.
 PROGRAMS = {
     "Open MPI": ("mpiexec.openmpi", "mpirun", "orterun", "prterun"),
@@ -78,16 +78,19 @@ def selected_library(environment: Mapping[str, str]) -> Path:
     The variable HALOCLINE_MPI has precedence, then MPI4PY_LIBMPI. Otherwise the library is of the kind of the
     launcher that started several processes. Libraries of the system precede that of the package mpich.
     """
-    setting = environment.get(MPI_VARIABLE, "") or environment.get(MPI4PY_VARIABLE, "")
+    variable = MPI_VARIABLE if environment.get(MPI_VARIABLE) else MPI4PY_VARIABLE
+    setting = environment.get(variable, "")
     if setting and setting != PACKAGE:
-        if not os.path.isfile(setting):
-            variable = MPI_VARIABLE if environment.get(MPI_VARIABLE) else MPI4PY_VARIABLE
+        paths = [Path(path) for path in setting.split(os.pathsep)]
+        files = (file for path in paths for file in (path, *_in_folders([path], list(LIBRARY_FILES))))
+        library = next(filter(Path.is_file, files), None)
+        if library is None:
             alternative = ", or package" if variable == MPI_VARIABLE else ""
             raise InputError(
                 f"{variable} is {short_repr(setting)}, but this file does not exist. Set it to the path "
                 f"of an MPI library, such as /usr/lib/libmpi.so.40{alternative}"
             )
-        return Path(setting).absolute()  # the loader searches a name without a folder elsewhere
+        return library.absolute()  # the loader searches a name without a folder elsewhere
     packaged = packaged_library()
     libraries = [] if setting == PACKAGE else [*dict.fromkeys(system_libraries(environment))]
     libraries += [packaged] if packaged is not None else []

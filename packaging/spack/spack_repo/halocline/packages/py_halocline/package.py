@@ -31,6 +31,7 @@ class PyHalocline(PythonPackage):
         depends_on("ninja")
         depends_on("py-nanobind@3.1:")
         depends_on("py-scikit-build-core@1.1:+pyproject")
+        depends_on("py-setuptools-scm@8:")
 
     depends_on("python@3.11:", type=("build", "run"))
     with default_args(type="run"):
