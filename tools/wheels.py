@@ -59,6 +59,13 @@ def openmp(machine: str, folder: Path) -> Path:
     return folder / "cmeel.prefix"
 
 
+def extension_suffix(python: Path, machine: str) -> str:
+    """Return the end of the names of extension modules for a Python on a machine."""
+    command = [str(python), "-c", "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))"]
+    suffix = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    return suffix.replace(os.uname().machine, machine)
+
+
 def build_wheel(python: Path, machine: str, target: Path) -> Path:
     """Build the wheel of a Python for a machine, and return its path in the folder `target`."""
     with tempfile.TemporaryDirectory() as name:
@@ -76,6 +83,7 @@ def build_wheel(python: Path, machine: str, target: Path) -> Path:
             "HALOCLINE_WHEEL_MACHINE": machine,
             "HALOCLINE_WHEEL_OPENMP": str(runtime),
             "HALOCLINE_WHEEL_ZIG": str(zig()),
+            "SETUPTOOLS_EXT_SUFFIX": extension_suffix(python, machine),
             "_PYTHON_HOST_PLATFORM": f"linux-{machine}",  # platform of the wheel
         }
         run(python, "-m", "pip", "wheel", "--no-deps", *settings, "--wheel-dir", folder, ".", **variables)
