@@ -89,13 +89,14 @@ def at_once(competitors: Sequence[Competitor]) -> Callable[[], float]:
 
 
 @contextlib.contextmanager
-def competitor(*command: object, threads: int = 1) -> Iterator[Competitor]:
-    """Start a competitor, which ends with the block."""
+def competitor(*command: object, threads: int = 1, **variables: str) -> Iterator[Competitor]:
+    """Start a competitor with additional environment variables. It ends with the block."""
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": str(threads),
         "DEVITO_LANGUAGE": "openmp",
         "OMP_PROC_BIND": "close",
+        **variables,
     }
     line = [str(word) for word in command]
     with subprocess.Popen(

@@ -15,7 +15,7 @@ import numpy as np
 
 import halocline as hc
 
-sys.path.insert(0, str(Path(hc.__file__).parents[2] / "examples"))  # files of the examples
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))  # files of the examples
 
 Run = Callable[[], float]  # million cells per second
 
