@@ -1,7 +1,8 @@
 """Try a wheel in fresh Debian systems: without compiler and MPI, and with the MPI libraries of Debian.
 
 The script needs root rights, and the Debian packages debootstrap and ca-certificates. Each system is a
-folder, in which commands run by chroot. There, pip installs the wheel with the extra `compiler`.
+folder, in which commands run by chroot: Debian 12 for Python 3.11, and Debian 13 with Python 3.13 for wheels
+of the stable ABI. There, pip installs the wheel with the extra `compiler`.
 `halocline demo` then shows a first result, and the tests of ranks run. The script prints a line for each
 system with the times.
 """
@@ -64,10 +65,10 @@ class System:
             shutil.copytree(file, target) if file.is_dir() else shutil.copy(file, target)
 
 
-def base(folder: Path, mirror: str | None) -> None:
+def create_base(folder: Path, release: str, mirror: str | None) -> None:
     """Create a minimal Debian with Python, from a mirror or from the default mirror of debootstrap."""
     packages = "--include=python3-venv,ca-certificates"
-    command = ["debootstrap", "--variant=minbase", packages, "bookworm", str(folder)]
+    command = ["debootstrap", "--variant=minbase", packages, release, str(folder)]
     subprocess.run([*command, *([mirror] if mirror else [])], check=True)
     for file in (Path("/etc/resolv.conf"), Path("/etc/pip.conf"), *certificates()):
         if file.is_file():
@@ -94,11 +95,11 @@ def try_wheel(system: System, wheel: Path, packages: list[str]) -> str:
             )
     system.run("python3", "-m", "venv", "env")
     pip = ("env/bin/pip", "install", "--quiet")
-    installing, _ = system.run(*pip, f"{wheel.name}[compiler]")
+    install_seconds, _ = system.run(*pip, f"{wheel.name}[compiler]")
     size = sum(file.stat().st_size for file in (system.folder / "root" / "env").rglob("*") if file.is_file())
-    first, output = system.run("env/bin/halocline", "demo")
+    first_seconds, output = system.run("env/bin/halocline", "demo")
     print(output, flush=True)
-    again, _ = system.run("env/bin/halocline", "demo")
+    repeat_seconds, _ = system.run("env/bin/halocline", "demo")
     print(system.run("env/bin/halocline", "doctor")[1], flush=True)
     system.run(*pip, "pytest", "pytest-xdist", "hypothesis", "mpmath", "xarray", "zarr")
     _, tests = system.run(
@@ -109,8 +110,8 @@ def try_wheel(system: System, wheel: Path, packages: list[str]) -> str:
     if " failed" in summary or " error" in summary or " passed" not in summary:
         raise SystemExit(f"tests failed with {packages or 'no MPI of Debian'}:\n{tests[-6000:]}")
     return (
-        f"installed in {installing:.0f} s ({size / 1e6:.0f} MB), demo {first:.0f} s and {again:.0f} s again; "
-        f"tests of ranks: {summary}"
+        f"installed in {install_seconds:.0f} s ({size / 1e6:.0f} MB), demo {first_seconds:.0f} s and "
+        f"{repeat_seconds:.0f} s again; tests of ranks: {summary}"
     )
 
 
@@ -125,7 +126,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="halocline-systems-") as name:
         original = arguments.base or Path(name) / "base"
         if arguments.base is None:
-            base(original, arguments.mirror)
+            release = "bookworm" if "-cp311-" in arguments.wheel.name else "trixie"
+            create_base(original, release, arguments.mirror)
         for system in arguments.systems:
             folder = Path(name) / system.replace(" ", "-")
             subprocess.run(["cp", "-a", str(original), str(folder)], check=True)

@@ -25,9 +25,10 @@ PAGE = """<!doctype html>
 
 def order(version: str) -> tuple[list[int], bool, str]:
     """Return the sort key of a version: pre-releases are older than releases, and other names are oldest."""
-    release = re.match(r"[\d.]*", version)[0]
+    name = version.removeprefix("v")
+    release = re.match(r"[\d.]*", name)[0]
     numbers = [int(number) for number in release.split(".") if number]
-    return numbers, release == version, version
+    return numbers, release == name, version
 
 
 def index(versions: list[str]) -> str:
@@ -37,8 +38,9 @@ def index(versions: list[str]) -> str:
 
 
 def add(built: Path, folder: Path, version: str) -> None:
-    """Copy a built documentation to its version, and write the list of versions."""
-    shutil.copytree(built, folder / version, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".doctrees"))
+    """Copy a built documentation in place of an earlier copy of its version, and list all versions."""
+    shutil.rmtree(folder / version, ignore_errors=True)
+    shutil.copytree(built, folder / version, ignore=shutil.ignore_patterns(".doctrees"))
     versions = [page.parent.name for page in folder.glob("*/index.html")]
     (folder / "index.html").write_text(index(versions))
 

@@ -15,14 +15,15 @@ import sys
 from pathlib import Path
 
 from release_notes import CHANGELOG, release_notes
+from wheels import MACHINES
 
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
 
 
 def output(*command: str) -> str:
-    """Return the output of a command in the source folder; "" if it fails."""
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    """Return the output of a command in the source folder."""
+    return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
 def tagged_version() -> str:
@@ -70,7 +71,7 @@ def main() -> None:
     """Check the source folder, and build the release."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rehearse", action="store_true", help="build without the checks of a release")
-    options.add_argument("--machines", nargs="+", default=[os.uname().machine], help="x86_64, aarch64")
+    options.add_argument("--machines", nargs="+", choices=MACHINES, default=[os.uname().machine])
     arguments = options.parse_args()
     if arguments.rehearse:
         version, reasons = output(sys.executable, "-m", "setuptools_scm"), []
@@ -86,9 +87,10 @@ def main() -> None:
     subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *files], cwd=ROOT, check=True)
     if not arguments.rehearse:
         (DIST / "notes.md").write_text(f"{release_notes(CHANGELOG.read_text(), version)}\n")
-    wheels = [file for file in files if "-cp311-" in file and f"{os.uname().machine}.whl" in file]
+    wheels = [file for file in files if file.endswith(f"{os.uname().machine}.whl")]
     if wheels and os.geteuid() == 0 and shutil.which("debootstrap"):
-        subprocess.run([sys.executable, "tools/check_wheel.py", *wheels], cwd=ROOT, check=True)
+        for wheel in wheels:
+            subprocess.run([sys.executable, "tools/check_wheel.py", wheel], cwd=ROOT, check=True)
     else:
         print("not tried in new systems: this needs a wheel for this machine, root rights and debootstrap")
     print(f"release {version} is in {DIST}")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -66,8 +67,8 @@ def extension_suffix(python: Path, machine: str) -> str:
     return suffix.replace(os.uname().machine, machine)
 
 
-def build_wheel(python: Path, machine: str, target: Path) -> Path:
-    """Build the wheel of a Python for a machine, and return its path in the folder `target`."""
+def build_wheel(source: Path, python: Path, machine: str, target: Path) -> Path:
+    """Build a wheel from the source distribution, and return its path in the folder `target`."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         runtime = openmp(machine, folder)
@@ -86,7 +87,7 @@ def build_wheel(python: Path, machine: str, target: Path) -> Path:
             "SETUPTOOLS_EXT_SUFFIX": extension_suffix(python, machine),
             "_PYTHON_HOST_PLATFORM": f"linux-{machine}",  # platform of the wheel
         }
-        run(python, "-m", "pip", "wheel", "--no-deps", *settings, "--wheel-dir", folder, ".", **variables)
+        run(python, "-m", "pip", "wheel", "--no-deps", *settings, "--wheel-dir", folder, source, **variables)
         (raw,) = folder.glob("halocline-*.whl")
         run(
             *(sys.executable, "-m", "auditwheel", "repair", raw, "--wheel-dir", target),
@@ -113,10 +114,14 @@ def main() -> None:
     options.add_argument("--to", type=Path, default=ROOT / "dist", help="folder of the files (default: dist)")
     arguments = options.parse_args()
     target = arguments.to.absolute()
-    run(sys.executable, "-m", "build", "--sdist", "--outdir", target)
+    with tempfile.TemporaryDirectory() as name:
+        run(sys.executable, "-m", "build", "--sdist", "--outdir", name)
+        (built,) = Path(name).iterdir()
+        target.mkdir(parents=True, exist_ok=True)
+        source = Path(shutil.copy(built, target))
     for python in arguments.pythons:
         for machine in arguments.machines:
-            build_wheel(python, machine, target)
+            build_wheel(source, python, machine, target)
 
 
 if __name__ == "__main__":

@@ -43,6 +43,16 @@ def test_imported_code_needs_no_compiler(archive: Path) -> None:
     assert import_code(archive) == contents()  # again
 
 
+def test_code_is_imported_with_a_permissive_umask(archive: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert import_code(archive) == contents()
+    finally:
+        os.umask(before)
+    assert contents().files == 1
+    assert compile_library(SOURCE).parent == cache_folder()
+
+
 def test_reports_on_cuda_code_are_part_of_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from halocline.compile.cache import publish
 
@@ -82,7 +92,7 @@ def test_damaged_archives_are_rejected(archive: Path, name: str, content: bytes 
     changed(archive, name, content)
     with pytest.raises(InputError, match=r"code\.tar\.gz is damaged: \w+-.*\.so does not match its digest"):
         import_code(archive)
-    assert not list(cache_folder().iterdir())
+    assert not cache_folder().exists()
 
 
 def test_members_outside_the_cache_are_not_written(archive: Path, tmp_path: Path) -> None:

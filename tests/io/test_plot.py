@@ -70,10 +70,11 @@ def test_one_plane_is_selected_by_axis_and_coordinate() -> None:
 def test_pyvista_draws_three_planes_in_space() -> None:
     pyvista = pytest.importorskip("pyvista")
     sim, T, _ = simulation(8, 6, 4)
-    plotter = sim.plot(T, label="T [K]")
+    plotter = sim.plot(T, label="T [K]", unit="m")
     assert isinstance(plotter, pyvista.Plotter)
     assert "T [K]" in str(plotter.scalar_bars)
     assert len(plotter.actors) >= 3
+    assert plotter.renderer.cube_axes_actor.x_title == "x [m]"
     plotter.close()
 
 
@@ -81,7 +82,19 @@ def test_planes_are_drawn_without_pyvista(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     sim, T, _ = simulation(8, 6, 4)
     assert len(titles(sim.plot(T))) == 3
-    with pytest.raises(InputError, match=r"is not installed. Install it with `pip install pyvista`, or use"):
+    with pytest.raises(InputError, match=r"pyvista, which is not installed\. Use renderer='matplotlib', or"):
+        sim.plot(T, renderer="pyvista")
+
+
+def test_a_pyvista_without_its_libraries_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_library(name: str) -> None:
+        raise ImportError("libGL.so.1: cannot open shared object file")
+
+    monkeypatch.setattr(module, "find_spec", lambda name: name)
+    monkeypatch.setattr(module, "import_module", without_library)
+    sim, T, _ = simulation(8, 6, 4)
+    assert len(titles(sim.plot(T))) == 3
+    with pytest.raises(InputError, match=r"which cannot be imported: libGL\.so\.1: cannot open"):
         sim.plot(T, renderer="pyvista")
 
 

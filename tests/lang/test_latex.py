@@ -72,6 +72,7 @@ def test_notation_does_not_change_nodes(fields: tuple[Any, Any, Any]) -> None:
         ("dt", r"\Delta t"),
         ("cs2_max", r"\mathrm{cs2}_{\mathrm{max}}"),
         ("next'", r"\mathrm{next}"),
+        ("__", r"\mathrm{\_\_}"),
     ],
 )
 def test_names_become_symbols(name: str, text: str) -> None:
@@ -106,6 +107,22 @@ def test_equations_of_a_simulation_are_its_time_derivatives() -> None:
     assert str(sim.equations).startswith("\\begin{aligned}\n")
     assert sim.equations._repr_latex_().startswith("$$\n\\begin{aligned}\n")
     assert set(grid.fields) == {"T", "u_x", "u_y"} | {f.name for f in sim.program_fields}
+
+
+def test_earlier_values_have_marks_that_powers_may_follow() -> None:
+    grid = hc.Grid(8, periodic=True)
+    for name in ("T", "u"):
+        grid.field(name)
+
+    @hc.program
+    def step(T: Any, u: Any) -> None:
+        square = T * T
+        hc.assign({T: 0.5 * T})
+        hc.assign({u: square + T})
+
+    text = str(hc.Simulation(grid, step, dt=0.1).equations)
+    assert "{T^{(1)}}^{2}" in text
+    assert "T^{(1)}^" not in text
 
 
 def test_equations_of_a_program_are_its_statements() -> None:

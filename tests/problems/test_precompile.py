@@ -15,6 +15,7 @@ from halocline.compile.processor import LEVELS, levels
 from halocline.errors import CompileError, InputError
 from halocline.problems.precompile import check_target, compile_for
 from halocline.problems.problem import Problem
+from halocline.run.fields import pointwise
 from hang import HANG
 from loops import some
 from suites import cases
@@ -42,7 +43,8 @@ def test_a_machine_without_a_compiler_runs_what_was_compiled_for_its_level(
         if f"-{level}-" not in file.name:
             file.unlink()
     monkeypatch.setenv("CXX", "/nowhere/c++")
-    # another number of cells, and several steps
+    # another number of cells, and several steps; large grids also compile the initial values
+    monkeypatch.setattr(pointwise, "MOST_WORK", -1)
     assert command(["run", name, "--n", "16", "--steps", "3", "--threads", "2"]) == 0
     assert "checksum" in capsys.readouterr().out
 
@@ -92,6 +94,11 @@ def test_code_for_cuda_devices_needs_no_device(cache: Path, capsys: pytest.Captu
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("sm_90: 1 file of compiled code, ")
     assert second == f"in {code.parent}"
+
+
+def test_ranks_are_rejected_for_cpus(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(["compile", "heat", "--n", "16", "--ranks", "4"]) == 2
+    assert "--ranks 4 has an effect only on CUDA targets, such as sm_90" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("target", ["x86-64-v9", "sm_", "", "zen3"])

@@ -99,7 +99,7 @@ def test_a_release_is_a_tagged_commit_with_its_version_in_the_citation(tmp_path)
         return done.stderr
 
     (tmp_path / "tools").mkdir()
-    for name in ("release.py", "release_notes.py"):
+    for name in ("release.py", "release_notes.py", "wheels.py"):
         shutil.copy(ROOT / "tools" / name, tmp_path / "tools")
     (tmp_path / "CITATION.cff").write_text("version: 0.1.0\n")
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)

@@ -116,7 +116,7 @@ class RmaTransfer : public Transfer {
     size_t count;  // number of previous messages
     size_t box;
     State state;
-    MPI_Request request;
+    MPI_Request request = MPI_REQUEST_NULL;
     uint64_t signal;
   };
 

@@ -7,13 +7,11 @@ it.
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import io
 import lzma
 import os
 import re
-import shutil
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -148,48 +146,34 @@ def import_code(source: Path) -> Contents:
     """
     folder = cache_folder()
     try:
-        archive = tarfile.open(source)  # noqa: SIM115 - closed below
+        with tarfile.open(source) as archive:
+            members = dict(_members(archive))
     except (OSError, EOFError, *_DAMAGE) as error:
         raise InputError(f"{source} cannot be read as an archive of compiled code: {error}") from None
-    with archive, work_folder(folder) as place:
-        try:
-            names = _extracted(archive, place)
-        except (EOFError, *_DAMAGE) as error:
-            raise InputError(f"{source} cannot be read as an archive of compiled code: {error}") from None
-        if not names:
-            raise InputError(
-                f"{source} contains no compiled code; expected an archive of `halocline cache export`"
-            )
-        for name in names:
-            if not is_usable(place / name):
-                raise InputError(
-                    f"{source} is damaged: {name} does not match its digest; export the code again"
-                )
-        sizes = [(place / name).stat().st_size for name in names]
+    names = [name for name in members if _NAME.fullmatch(name)]
+    if not names:
+        raise InputError(
+            f"{source} contains no compiled code; expected an archive of `halocline cache export`"
+        )
+    for name in names:
+        if members.get(digest_of(Path(name)).name) != digest_line(Path(name), members[name]).encode():
+            raise InputError(f"{source} is damaged: {name} does not match its digest; export the code again")
+    with work_folder(folder) as place:
         for name in names:
             if is_usable(folder / name):
                 continue  # a run may be loading it
             report = Path(name).with_suffix(".log").name
-            if (place / report).exists():
+            if report in members:
+                (place / report).write_bytes(members[report])
                 (place / report).replace(folder / report)
+            (place / name).write_bytes(members[name])
             publish(place / name, folder / name)
-    return Contents(len(names), sum(sizes))
+    return Contents(len(names), sum(len(members[name]) for name in names))
 
 
-def _matches_digest(file: Path) -> bool:
-    with contextlib.suppress(OSError):
-        return digest_of(file).read_bytes() == digest_line(file, file.read_bytes()).encode()
-    return False
-
-
-def _extracted(archive: tarfile.TarFile, place: Path) -> list[str]:
-    """Write the code, the digests and the reports of an archive to a folder; return the names of the code."""
-    names = []
+def _members(archive: tarfile.TarFile) -> Iterator[tuple[str, bytes]]:
+    """Yield the names and contents of code, digests and reports in an archive."""
     for member in archive:
         file = archive.extractfile(member) if member.isfile() and _MEMBER.fullmatch(member.name) else None
         if file is not None:
-            with open(place / member.name, "wb") as target:
-                shutil.copyfileobj(file, target)
-            if _NAME.fullmatch(member.name):
-                names.append(member.name)
-    return names
+            yield member.name, file.read()

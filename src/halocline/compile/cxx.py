@@ -79,9 +79,9 @@ class Compiler:
 
     def vector_length(self, target: str = NATIVE) -> int | None:
         """Return the length of vectors in kernels for a target in bits; None if it is not known."""
-        widest = LEVELS[target].vector_bits if target in LEVELS else widest_vector()
+        widest = _widest(target)
         # without a flag, clang prefers 256 bits on processors with 512
-        return vector_bits() or (min(widest, 256) if widest and self.is_clang else widest)
+        return vector_bits(target) or (min(widest, 256) if widest and self.is_clang else widest)
 
     @property
     def is_zig(self) -> bool:
@@ -93,7 +93,7 @@ class Compiler:
 
     def flags(self, target: str = NATIVE) -> tuple[str, ...]:
         """Return the flags of all kernel libraries for a target: this CPU, or one of `processor.LEVELS`."""
-        level, bits = optimization_level(), vector_bits()
+        level, bits = optimization_level(), vector_bits(target)
         architecture = target
         if self.is_zig and target in LEVELS:  # zig spells these names with underscores
             architecture = "generic" if target == "armv8-a" else target.replace("-", "_")
@@ -121,13 +121,18 @@ def optimization_level() -> str:
     return level
 
 
-def vector_bits() -> int | None:
+def _widest(target: str) -> int | None:
+    """Return the maximum vector length of a target in bits; None if it is not known."""
+    return LEVELS[target].vector_bits if target in LEVELS else widest_vector()
+
+
+def vector_bits(target: str = NATIVE) -> int | None:
     """Return the vector length in bits that HALOCLINE_VECTORS selects for kernels; None for the default.
 
     Raises
     ------
     CompileError
-        The variable has a value other than 64, 128, 256 and 512, or a value that the CPU does not support.
+        The variable has a value other than 64, 128, 256 and 512, or a value that the target does not support.
     """
     text = os.environ.get(VECTORS)
     if not text:
@@ -135,10 +140,11 @@ def vector_bits() -> int | None:
     if text not in map(str, VECTOR_BITS):
         accepted = ", ".join(map(str, VECTOR_BITS))
         raise CompileError(f"{VECTORS} is {text!r}; expected a vector length in bits: {accepted}")
-    widest = widest_vector()
+    widest = _widest(target)
     if widest is not None and int(text) > widest:
+        cpu = "this CPU" if target == NATIVE else target
         raise CompileError(
-            f"{VECTORS} is {text!r}, but this CPU has vectors of {widest} bits at most; set it to one of "
+            f"{VECTORS} is {text!r}, but {cpu} has vectors of {widest} bits at most; set it to one of "
             f"{', '.join(str(bits) for bits in VECTOR_BITS if bits <= widest)}"
         )
     return int(text)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import logging
 import os
 import shutil
 import subprocess
@@ -25,6 +26,8 @@ from halocline.compile.cxx import FLAGS, Compiler, find_compiler, optimization_l
 from halocline.compile.processor import NATIVE, cpu, levels
 from halocline.compile.targets.cpu import PART, STREAMING, include_folder, number_of_parts
 from halocline.errors import CompileError
+
+log = logging.getLogger("halocline")
 
 MAX_COMPILERS = 8  # maximum number of concurrent compilers, since each uses up to 1 GB
 
@@ -65,20 +68,28 @@ def library_path(source: str, *, streaming: bool = False, target: str = NATIVE) 
         There is neither a compiler nor a library, or the access rights of the cache are unsafe.
     """
     folder = trusted(cache_folder())
-    settings = *FLAGS, optimization_level(), str(vector_bits())
+    settings = *FLAGS, optimization_level(), str(vector_bits(target))
     content = _digest(source, _headers(include_folder()), str(streaming), *settings)[:32]
     name = f"{content}-{target if target != NATIVE else _digest(cpu())[:16]}"
     try:
         compiler = find_compiler()
-    except CompileError:
+    except CompileError as error:
         names = (name, *(f"{content}-{level}" for level in levels() if target == NATIVE))
         usable = (first_usable(folder, f"{name}-*.so") for name in names)
         library = next(filter(None, usable), None)
         if library is None:
             raise
+        if os.environ.get("CXX"):
+            _warn(f"{error} Until then, runs use the compiled code of the cache.")
         return library
     toolchain = _digest(*compiler.command, compiler.version, *_flags(compiler, target, streaming))[:16]
     return folder / f"{name}-{toolchain}.so"
+
+
+@lru_cache(maxsize=4)
+def _warn(text: str) -> None:
+    """Log a warning once."""
+    log.warning("%s", text)
 
 
 _collections: list[dict[str, None]] = []
@@ -92,7 +103,7 @@ def collected_sources() -> Iterator[dict[str, None]]:
     try:
         yield sources
     finally:
-        _collections.remove(sources)
+        _collections.pop()
 
 
 def compile_library(source: str, *, streaming: bool = False, target: str = NATIVE) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -81,7 +82,7 @@ def plot(
                 return None
             from halocline.io.scene import scene_of
 
-            return scene_of(whole, title, label, cmap, limits or _common_limits([whole]))
+            return scene_of(whole, title, label, unit, cmap, limits or _common_limits([whole]))
     cuts: list[Any] = [{"z" if axis is None else axis: at} if is_plane else None]
     if ndim == 3 and not is_plane:
         cuts = [{name: None} for name in AXES]
@@ -101,18 +102,32 @@ def plot(
 def _uses_pyvista(fields: Fields, renderer: str, can_be_scene: bool) -> bool:
     """Return True if pyvista draws; equal on all ranks."""
     checked_choice("renderer", renderer, RENDERERS)
-    is_installed = fields.domain.comm.bcast(find_spec("pyvista") is not None)
     if renderer == "pyvista" and not can_be_scene:
         raise InputError(
             "renderer 'pyvista' draws one value per point of a 3D grid, without axis= and at=. Use "
             "renderer='matplotlib', or an expression such as hc.sqrt(hc.dot(w, w))."
         )
-    if renderer == "pyvista" and not is_installed:
+    if renderer == "matplotlib" or not can_be_scene:
+        return False
+    comm = fields.domain.comm
+    reason = comm.bcast(_why_no_pyvista() if comm.rank == 0 else "")
+    if renderer == "pyvista" and reason:
         raise InputError(
-            "renderer 'pyvista' needs the package pyvista, which is not installed. Install it with "
-            "`pip install pyvista`, or use renderer='matplotlib'."
+            f"renderer 'pyvista' needs the package pyvista, {reason}. Use renderer='matplotlib', or install "
+            "pyvista with `pip install pyvista`."
         )
-    return renderer != "matplotlib" and can_be_scene and bool(is_installed)
+    return not reason
+
+
+def _why_no_pyvista() -> str:
+    """Return the reason why pyvista cannot draw, or "" if it can."""
+    if find_spec("pyvista") is None:
+        return "which is not installed"
+    try:
+        import_module("pyvista")
+    except ImportError as error:  # VTK needs libraries of the system
+        return f"which cannot be imported: {error}"
+    return ""
 
 
 def _common_limits(sections: Sequence[Section]) -> tuple[float, float] | None:

@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from halocline.io.plane import with_unit
 from halocline.io.section import Section
 from halocline.io.style import INK
+from halocline.lang.axes import AXES
 
 pyvista: Any = import_module("pyvista")  # an optional package
 SIZE = (800, 600)  # pixels
+# a colour bar at the right edge
+BAR = {"vertical": True, "position_x": 0.88, "position_y": 0.2, "height": 0.6, "fmt": "%.3g"}
 
 
 class InlinePlotter(pyvista.Plotter):  # type: ignore[misc]
@@ -30,6 +34,7 @@ def scene_of(
     values: Section,
     title: str | None = None,
     label: str | None = None,
+    unit: str = "",
     cmap: str | None = None,
     limits: tuple[float, float] | None = None,
 ) -> Any:
@@ -41,8 +46,10 @@ def scene_of(
     grid[name] = values.values.ravel(order="F")
     plotter = InlinePlotter(off_screen=True, window_size=SIZE)
     plotter.set_background("white")
-    plotter.add_mesh(grid.slice_orthogonal(), scalars=name, cmap=cmap, clim=limits, lighting=False)
+    style = {"cmap": cmap, "clim": limits, "lighting": False, "scalar_bar_args": BAR}
+    plotter.add_mesh(grid.slice_orthogonal(), scalars=name, **style)
     plotter.add_mesh(grid.outline(), color=INK)
     plotter.add_title(title or values.name, font_size=10, color=INK)
-    plotter.add_axes()
+    titles = {f"{axis}title": with_unit(axis, unit) for axis in AXES}
+    plotter.show_bounds(**titles, color=INK, font_size=10, location="outer", fmt="%.3g")
     return plotter

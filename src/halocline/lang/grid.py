@@ -21,7 +21,7 @@ from halocline.lang.boundary import BoundaryCondition, Value, resolve_sides
 from halocline.lang.dtype import DTYPES, default_dtype, dtype_name, rounding
 from halocline.lang.expression import Assignable, Expr, Offset, Operators
 from halocline.lang.location import Place, locations, sorted_places, staggering
-from halocline.lang.stretch import map_coordinates, maps_of, trace_map
+from halocline.lang.stretch import Map, map_coordinates, maps_of, trace_map
 from halocline.lang.values import as_name, as_quantity, as_real, identifier
 from halocline.ranges import POINTS
 from halocline.words import short_repr, suggestion
@@ -147,7 +147,7 @@ class Grid(Sealed):
         )
         self.has_default_dtype = dtype is None
         self.dtype = default_dtype() if dtype is None else _dtype(dtype, "grid")
-        self.maps = maps_of(stretch, self)
+        self.maps: tuple[Map | None, ...] = (None,) * self.ndim if stretch is None else maps_of(stretch, self)
         self.blocks = None if active is None else Blocks.of(active, self.shape)
         self.fields: dict[str, Field] = {}
         self.vectors: dict[str, Vector] = {}

@@ -124,7 +124,7 @@ def symbol(name: str) -> str:
         return rf"\Delta {name[2:]}"
     if name == "dt":
         return r"\Delta t"
-    base, *below = filter(None, name.replace(INTERNAL, "").split("_"))
+    base, *below = [part for part in name.replace(INTERNAL, "").split("_") if part] or [r"\_" * len(name)]
     subscript = ", ".join(map(_word, below))
     return f"{_word(base)}_{{{subscript}}}" if subscript else _word(base)
 
@@ -350,7 +350,7 @@ class Writer:
         """Return a field, scalar or stage, with its offset and the mark of an earlier value."""
         text, thing = symbol(_name(e)), e.attribute[0]
         if e.op != "stage" and not self._versions.is_current(thing, e.attribute[1]):
-            text += rf"^{{({e.attribute[1]})}}"
+            text = rf"{{{text}^{{({e.attribute[1]})}}}}"  # a power may follow
         offset = e.attribute[-1] if e.op != "scalar" else ()
         return f"{text}[{', '.join(map(str, offset))}]" if any(offset) else text
 

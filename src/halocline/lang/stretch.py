@@ -22,7 +22,7 @@ BEYOND = 4  # number of ghost layers for which a map must be defined
 ENDS = 1e-9  # tolerance for the ends of a map, as a share of the extent
 
 
-def maps_of(stretch: Mapping[str, Map] | None, grid: Grid) -> tuple[Map | None, ...]:
+def maps_of(stretch: Mapping[str, Map], grid: Grid) -> tuple[Map | None, ...]:
     """Return the map of each axis of the grid, or None for an evenly spaced axis.
 
     Raises
@@ -31,15 +31,13 @@ def maps_of(stretch: Mapping[str, Map] | None, grid: Grid) -> tuple[Map | None, 
         An axis is not part of the grid, is named twice, or is periodic. A map raises an error, does not
         increase, or does not map the ends of the axis to themselves.
     """
-    functions = {} if stretch is None else stretch
     known = AXES[: grid.ndim]
-    if not isinstance(functions, Mapping):
+    if not isinstance(stretch, Mapping):
         raise InputError(
-            f"stretch is {short_repr(functions)}; expected a map for each axis, such as "
-            f"{{'x': lambda x: ...}}"
+            f"stretch is {short_repr(stretch)}; expected a map for each axis, such as {{'x': lambda x: ...}}"
         )
     maps: dict[int, Any] = {}
-    for axis, function in functions.items():
+    for axis, function in stretch.items():
         try:
             number = axis_number(axis, grid.ndim)
         except InputError:

@@ -209,7 +209,7 @@ def names_in(top: Mapping[str, Any], requested: Sequence[str], file: str) -> tup
         if value is None and old is not None and top.get(old) is not None:
             warn_of_rename(file, old, name, file=file)
             value = top[old]
-        if value is None or value is getattr(halocline, name, None):
+        if value is None or (name in halocline.__all__ and value is getattr(halocline, name)):
             continue
         try:
             values[name] = _FORMS[name](value, f"{file}: {name}")

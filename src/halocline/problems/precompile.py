@@ -15,23 +15,26 @@ from halocline.compile.processor import LEVELS, NATIVE
 from halocline.compile.strategy import TILE_BYTES, Strategy
 from halocline.compile.targets.source import with_literal_layouts, with_shared_layouts
 from halocline.errors import InputError
-from halocline.plan.decompose import decompose
 from halocline.plan.launches import has_literal_layouts, literal_extents
-from halocline.plan.layout import Layout
 from halocline.plan.rank import plan_subdomain
 from halocline.plan.transfer import ON_DEVICES, Transfers
 from halocline.problems.problem import Problem
 from halocline.run.devices.devices import storage_layout
+from halocline.run.domain.execution import Execution
+from halocline.run.fields.pointwise import compiled_always
 from halocline.run.host.process import environment
 
-_CUDA = re.compile(r"sm_\d+")
+
+def is_cuda(target: str) -> bool:
+    """Return True if a target is the architecture of CUDA devices, such as sm_90."""
+    return re.fullmatch(r"sm_\d+", target) is not None
 
 
 def check_target(target: str) -> None:
     """Raise InputError if kernels cannot be compiled for a target on this machine."""
     machine = os.uname().machine
     accepted = [NATIVE, *(name for name, level in LEVELS.items() if level.machine == machine)]
-    if target not in accepted and not _CUDA.fullmatch(target):
+    if target not in accepted and not is_cuda(target):
         raise InputError(
             f"target {target!r} is unknown on this machine; expected {', '.join(accepted)}, or the "
             "architecture of a CUDA device, such as sm_90"
@@ -39,8 +42,12 @@ def check_target(target: str) -> None:
 
 
 def cpu_sources(problem: Problem) -> list[str]:
-    """Run one step of a problem, and return the sources of all kernels that it compiles for the CPU."""
-    with environment({LEVEL: "g"}), collected_sources() as sources:
+    """Run one step of a problem, and return the sources of all kernels for the CPU.
+
+    They include the kernels that evaluate initial values and reductions, which a small problem does not
+    compile.
+    """
+    with environment({LEVEL: "g"}), compiled_always(), collected_sources() as sources:
         problem.run(steps=1, threads=1)
     return list(sources)
 
@@ -53,8 +60,8 @@ def cuda_source(problem: Problem, ranks: int = 1) -> str:
     """
     schedule = compile_program(problem.program, problem.grid, device=Strategy(), shared=TILE_BYTES)
     assert schedule.device is not None
-    cut = decompose(problem.grid.shape, ranks, periodic=problem.grid.periodic)
-    plan = plan_subdomain(schedule, Transfers(Layout.of(cut), ON_DEVICES), 0)
+    layout = Execution().layout(schedule, problem.grid, ranks)
+    plan = plan_subdomain(schedule, Transfers(layout, ON_DEVICES), 0)
     layouts = [storage_layout(field) for field in plan.fields]
     if has_literal_layouts(schedule, [plan]):
         return with_literal_layouts(schedule.device.source, layouts, literal_extents([plan]))
@@ -71,7 +78,8 @@ def compile_for(problem: Problem, targets: list[str], ranks: int = 1) -> Iterato
         cells.
     targets : list of str
         "native", a level of instruction sets, or the architecture of CUDA devices, such as "sm_90". Only the
-        kernels of a step are compiled for CUDA devices. Large problems have kernels for one number of cells.
+        kernels of a step are compiled for CUDA devices, with the default decomposition. Large problems have
+        kernels for one number of cells.
     ranks : int
         Number of ranks that later run the problem on CUDA devices.
 
@@ -84,9 +92,9 @@ def compile_for(problem: Problem, targets: list[str], ranks: int = 1) -> Iterato
     """
     for target in targets:
         check_target(target)
-    sources = cpu_sources(problem) if any(not _CUDA.fullmatch(target) for target in targets) else []
+    sources = cpu_sources(problem) if not all(map(is_cuda, targets)) else []
     for target in targets:
-        if _CUDA.fullmatch(target):
+        if is_cuda(target):
             yield target, [compile_cuda(cuda_source(problem, ranks), target)]
         else:
             yield (

@@ -9,7 +9,8 @@ import pytest
 
 from array_libraries import library
 from halocline.errors import InputError
-from halocline.run.devices.arrays import DeviceArray, import_array, is_foreign
+from halocline.run.devices.arrays import DeviceArray, import_array
+from halocline.run.fields.sources import is_external_array
 from vector_problem import problem
 
 
@@ -37,11 +38,11 @@ Interface.__cuda_array_interface__ = None  # type: ignore[attr-defined]
 
 
 def test_arrays_of_numpy_are_not_foreign() -> None:
-    assert not is_foreign(np.zeros(3))
-    assert not is_foreign(np.float64(1.0))
-    assert not is_foreign([1.0])
-    assert is_foreign(Exporter(1))
-    assert is_foreign(Interface())
+    assert not is_external_array(np.zeros(3))
+    assert not is_external_array(np.float64(1.0))
+    assert not is_external_array([1.0])
+    assert is_external_array(Exporter(1))
+    assert is_external_array(Interface())
 
 
 def test_tensors_of_pytorch_set_fields() -> None:

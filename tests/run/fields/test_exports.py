@@ -86,6 +86,15 @@ def test_a_view_has_the_points_of_its_rank() -> None:
     assert sim.evaluate(hc.sum(u)) == 30 * 29 / 2 + 30
 
 
+def test_operators_with_assignment_change_a_field() -> None:
+    sim, u = filled()
+    expected = 2.0 * sim.gather(u)
+    sim.views[u] *= 2.0
+    assert np.array_equal(sim.gather(u), expected)
+    with pytest.raises(InputError, match=r"views\[u\] cannot be set"):
+        sim.views[u] = sim.views[u] * 2.0
+
+
 def test_views_that_would_be_copies_are_rejected() -> None:
     sim, u = filled(subdomains_per_rank=2)
     with pytest.raises(InputError, match=r"has 2 subdomains on rank 0; .*or sim.views\(u\)"):

@@ -27,10 +27,11 @@ def compile_(
     """Compile the kernels of a case or file into the cache, for this machine or others.
 
     For CPUs, the command runs one step on this machine, and compiles the kernels that this step uses. Their
-    code does not depend on the number of cells: select a small one with --n. For CUDA devices, it compiles
-    the kernels of a step for the given number of cells.
+    code does not depend on the number of cells: select a small one with --n. Machines without a compiler use
+    the code. `halocline cache export` writes it to an archive for them.
 
-    Machines without a compiler use the code. `halocline cache export` writes it to an archive for them.
+    For CUDA devices, the command compiles the kernels of a step for the given number of cells and the default
+    decomposition. A run on a device compiles its remaining kernels.
 
     Parameters
     ----------
@@ -48,13 +49,15 @@ def compile_(
     halocline compile mhd-benchmark --n 256 --target sm_90 --ranks 4
     """
     from halocline.cli.texts import cells_of
-    from halocline.problems.precompile import compile_for
+    from halocline.problems.precompile import compile_for, is_cuda
     from halocline.problems.problem import problem_of
 
     if world().size > 1:
         raise InputError("halocline compile runs on one rank; run it without mpiexec and srun")
     problem = problem_of(name, cells_of(values.pop("n")), **values)
     targets = [text.strip() for text in target.split(",")]
+    if ranks > 1 and not any(map(is_cuda, targets)):
+        raise InputError(f"--ranks {ranks} has an effect only on CUDA targets, such as sm_90. Leave it out.")
     folder: Path | None = None
     for compiled_for, files in compile_for(problem, targets, ranks):
         size = sum(file.stat().st_size for file in files)

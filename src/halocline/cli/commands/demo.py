@@ -36,7 +36,8 @@ def demo(
     --------
     halocline demo
     """
-    if launcher() is not None:
+    parent = launcher()
+    if parent is not None and parent.size != 1:  # `srun --pty` starts one process
         raise InputError("halocline demo starts its own ranks; run it without mpiexec and srun")
     if target.exists() and not target.is_dir():
         raise InputError(f"--to: {target} is a file; expected a folder")

@@ -18,6 +18,7 @@ from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.launch import run_on_ranks
 from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import world
+from halocline.words import counted
 
 TRIAL = 'extern "C" int halocline_doctor() { return 42; }\n'
 RANKS = """
@@ -40,7 +41,13 @@ def compiler(machine: Machine) -> Iterator[Finding]:
         cxx = find_compiler()
         length = cxx.vector_length()
     except CompileError as error:
-        yield Finding("C++ compiler", "missing", *problem_and_advice(error), is_required=True)
+        problem, advice = problem_and_advice(error)
+        files = _code_in_cache()
+        if files:
+            in_cache = f"Problems run whose compiled code is in the cache ({counted(files, 'file')})"
+            yield Finding("C++ compiler", "absent", f"{problem}. {in_cache}", advice)
+        else:
+            yield Finding("C++ compiler", "missing", problem, advice, is_required=True)
         return
     vectors = "" if length is None else f", vectors of {length} bits"
     yield Finding("C++ compiler", "found", f"{cxx.version} ({cxx}){vectors}", is_required=True)
@@ -57,6 +64,16 @@ def compiler(machine: Machine) -> Iterator[Finding]:
             yield Finding("compiling", "missing", *problem_and_advice(error), is_required=True)
         else:
             yield Finding("compiling", "found", f"works, {time.monotonic() - start:.1f} s", is_required=True)
+
+
+def _code_in_cache() -> int:
+    """Return the number of usable files of compiled code in the cache; 0 if the cache cannot be read."""
+    from halocline.compile.cache_archive import contents
+
+    try:
+        return contents().files
+    except CompileError:
+        return 0
 
 
 def _cache() -> tuple[bool, tuple[str, str]]:

@@ -73,20 +73,13 @@ class DeviceArray:
         )
 
 
-def is_foreign(value: Any) -> bool:
-    """Return True for an array of another library than NumPy, by the methods of its class."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        return False
-    return any(hasattr(type(value), name) for name in ("__dlpack__", "__cuda_array_interface__"))
-
-
 def import_array(value: Any, subject: str) -> NDArray[Any] | DeviceArray:
     """Return an array of another library without a copy, as a NumPy array if it lies in host memory.
 
     Parameters
     ----------
     value
-        Object for which `is_foreign` is true.
+        Array of another library; see `halocline.run.fields.sources.is_external_array`.
     subject : str
         Subject of the message, such as "field 'u' is given".
 

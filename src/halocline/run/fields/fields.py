@@ -50,13 +50,21 @@ from halocline.lang.grid import (
 from halocline.lang.location import form_at_target, location
 from halocline.lang.program import Program, internal_name
 from halocline.lang.values import as_name, as_real, by_name, plain, real_array
-from halocline.run.devices.arrays import DeviceArray, import_array, is_foreign
+from halocline.run.devices.arrays import DeviceArray, import_array
 from halocline.run.devices.devices import OnDevice
 from halocline.run.engine.prepare import prepare
 from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.exports import FieldViews
 from halocline.run.fields.pointwise import Pointwise, pointwise
-from halocline.run.fields.sources import Reader, is_numpy_file, is_source, last_time, numpy_arrays, source_of
+from halocline.run.fields.sources import (
+    Reader,
+    is_external_array,
+    is_numpy_file,
+    is_source,
+    last_time,
+    numpy_arrays,
+    source_of,
+)
 from halocline.run.memory import contents
 from halocline.run.memory.store import FieldStore, Place
 from halocline.words import short_repr
@@ -360,7 +368,7 @@ class Fields(Sealed):
         if is_source(value):
             self._from_source(target, value)
             return
-        if is_foreign(value):
+        if is_external_array(value):
             value = import_array(value, f"field {target.name!r} is given")
         if isinstance(value, DeviceArray):
             self._from_device(target, value)
@@ -374,7 +382,8 @@ class Fields(Sealed):
                 self._by_rows(target, value, traced)
                 return
             value = traced
-        value = plain(value) if getattr(value, "shape", None) == () else value
+        if not isinstance(value, Operators) and getattr(value, "shape", None) == ():
+            value = plain(value)
         if isinstance(value, (Operators, int, float)):
             expression = form_at_target(as_expr(value), target.staggered, f"field {target.name!r}")
             if not isinstance(value, Operators):
@@ -391,7 +400,7 @@ class Fields(Sealed):
         name = vector if isinstance(vector, str) else getattr(vector, "name", "")
         label = f"vector {name or vector!r}"
         values: Sequence[Any]
-        if is_foreign(value):
+        if is_external_array(value):
             value = import_array(value, f"{label} is given")
         if is_numpy_file(value):
             with self.domain.comm.agreement(f"read {value} for {label}"):
@@ -545,7 +554,6 @@ class Fields(Sealed):
 
     def _from_device(self, field: Field, array: DeviceArray) -> None:
         """Set a field from an array in device memory. If the array is invalid on any rank, no rank writes."""
-        self._allocate(field)
         with self.domain.comm.agreement(f"set field {field.name!r}"):
             if array.shape != field.points:
                 raise InputError(
@@ -553,6 +561,7 @@ class Fields(Sealed):
                     f"{array.shape}; expected the whole field on each rank"
                 )
             self.store.check_device_array(field, array)
+        self._allocate(field)
         self.store.copy_device_array(field, array)
         self._set_walls(field)
 

@@ -7,7 +7,7 @@ representation, functions and accumulators.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -222,6 +222,17 @@ def _slabs(shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
     other_axes = tuple(slice(0, n) for n in shape[1:])
     for first in range(0, shape[0], rows):
         yield (slice(first, min(first + rows, shape[0])), *other_axes)
+
+
+@contextmanager
+def compiled_always() -> Iterator[None]:
+    """Compile all programs during the with block, however few values they compute."""
+    global MOST_WORK
+    previous, MOST_WORK = MOST_WORK, -1
+    try:
+        yield
+    finally:
+        MOST_WORK = previous
 
 
 def pointwise(store: FieldStore, program: Program, scalar_names: Iterable[str]) -> Pointwise | None:

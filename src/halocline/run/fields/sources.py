@@ -1,4 +1,7 @@
-"""Field values from a store, a NumPy file or an xarray DataArray. Each rank reads only its own part."""
+"""Field values from a store, a NumPy file or an xarray DataArray. Each rank reads only its own part.
+
+The module also detects arrays of other libraries.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +58,13 @@ def is_source(value: Any) -> bool:
     return isinstance(value, (str, PathLike)) or all(
         hasattr(value, name) for name in ("dims", "coords", "isel")
     )
+
+
+def is_external_array(value: Any) -> bool:
+    """Return True for an array of another library than NumPy, by the methods of its class."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return False
+    return any(hasattr(type(value), name) for name in ("__dlpack__", "__cuda_array_interface__"))
 
 
 def last_time(value: Any) -> int | None:
