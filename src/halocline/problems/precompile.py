@@ -74,8 +74,8 @@ def compile_for(problem: Problem, targets: list[str], ranks: int = 1) -> Iterato
     Parameters
     ----------
     problem : Problem
-        For CPU targets, one step of it runs in this process. The kernels do not depend on the number of
-        cells.
+        For CPU targets, one step of it runs in this process. The kernels of a step do not depend on the
+        number of cells, but the kernels of initial values may contain numbers of the grid.
     targets : list of str
         "native", a level of instruction sets, or the architecture of CUDA devices, such as "sm_90". Only the
         kernels of a step are compiled for CUDA devices, with the default decomposition. Large problems have

@@ -26,9 +26,9 @@ def compile_(
 ) -> None:
     """Compile the kernels of a case or file into the cache, for this machine or others.
 
-    For CPUs, the command runs one step on this machine, and compiles the kernels that this step uses. Their
-    code does not depend on the number of cells: select a small one with --n. Machines without a compiler use
-    the code. `halocline cache export` writes it to an archive for them.
+    For CPUs, the command runs one step on this machine, and compiles the kernels that this step uses. Give
+    the number of cells of the later run: the kernels of a step do not depend on it, but those of initial
+    values may. Machines without a compiler use the code. `halocline cache export` writes it to an archive.
 
     For CUDA devices, the command compiles the kernels of a step for the given number of cells and the default
     decomposition. A run on a device compiles its remaining kernels.
@@ -45,7 +45,7 @@ def compile_(
 
     Examples
     --------
-    halocline compile mhd-benchmark --n 16 --target x86-64-v3,x86-64-v4
+    halocline compile mhd-benchmark --n 128 --target x86-64-v3,x86-64-v4
     halocline compile mhd-benchmark --n 256 --target sm_90 --ranks 4
     """
     from halocline.cli.texts import cells_of
