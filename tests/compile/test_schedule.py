@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
 from typing import Any
+
+import pytest
 
 import halocline as hc
 from compiled_programs import body, number, schedule_of
 from halocline.compile.compiler import compile_program
 from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import Schedule
+from halocline.compile.strategy import TILE_BYTES, Strategy
+from halocline.problems.problem import Problem
 from halocline.solvers.cg import METHODS
 from loops import some
 
@@ -120,3 +126,31 @@ def test_adjacent_statements_share_a_sweep_if_reads_allow_it() -> None:
 
     assert len(list(schedule_of(grid, joined).sweeps())) == 1
     assert len(list(schedule_of(grid, split).sweeps())) == 3
+
+
+# -- equal on all ranks ------------------------------------------------------------------------------------
+
+
+def parts(value: Any) -> Iterator[Any]:
+    """Yield a value and all that it contains."""
+    yield value
+    if is_dataclass(value):
+        contents = [getattr(value, field.name) for field in fields(value) if field.repr]
+    elif isinstance(value, Mapping):
+        contents = [*value.keys(), *value.values()]
+    else:
+        contents = [*value] if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else []
+    for content in contents:
+        yield from parts(content)
+
+
+@pytest.mark.parametrize("device", [None, Strategy()], ids=["cpu", "device"])
+@pytest.mark.parametrize("name", ["mhd-benchmark", "cavity-2d", "poisson"])
+def test_no_part_of_a_schedule_is_an_unordered_set(name: str, device: Strategy | None) -> None:
+    """Ranks compare the texts of their schedules. The order of a set differs between processes."""
+    problem = Problem(name, [16])
+    schedule = compile_program(problem.program, problem.grid, device=device, shared=TILE_BYTES)
+    if name == "mhd-benchmark" and device is not None:
+        assert schedule.device is not None
+        assert len(schedule.device.constants) > 1
+    assert not [part for part in parts(schedule) if isinstance(part, Set) and len(part) > 1]

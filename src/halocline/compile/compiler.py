@@ -141,7 +141,7 @@ class _Compiler:
     device_source: list[str] = field(default_factory=list)
     device_kernels: dict[str, tuple[schedule.DeviceKernel, ...]] = field(default_factory=dict)
     device_loops: list[str] = field(default_factory=list)
-    device_constants: set[str] = field(default_factory=set)
+    device_constants: dict[str, None] = field(default_factory=dict)  # an ordered set
     symbols: dict[Code, str] = field(default_factory=dict)  # equal kernels are printed once
     counts: dict[str, int] = field(default_factory=dict)
     fills: dict[WallFill, schedule.Fill] = field(default_factory=dict)
@@ -149,7 +149,7 @@ class _Compiler:
 
     def device_code(self) -> schedule.DeviceCode:
         source = device_text(self.device_source, len(self.numbering.buffers))
-        constants = frozenset(self.device_constants)
+        constants = tuple(self.device_constants)
         return schedule.DeviceCode(source, self.device_kernels, tuple(self.device_loops), constants)
 
     def symbol(self, base: str) -> str:
@@ -175,7 +175,7 @@ class _Compiler:
         if not isinstance(self.target, Device):
             return
         if invariant_values(kernel) and self.changing.isdisjoint(invariant_scalars(kernel)):
-            self.device_constants.add(INVARIANTS.replace(NAME, symbol))
+            self.device_constants[INVARIANTS.replace(NAME, symbol)] = None
 
     # --- operations ---
 

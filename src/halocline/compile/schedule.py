@@ -238,7 +238,7 @@ class DeviceCode:
     loops : tuple of str
         For each loop, in the order of the program text, the name of the kernel that tests for its end. The
         kernels of scalar statements and of stop tests have the names of the corresponding CPU functions.
-    constants : frozenset of str
+    constants : tuple of str
         Symbols in constant memory whose values do not change during a run, because no operation sets a scalar
         on which they depend. Their values are computed at the start of each run, those of other symbols
         before each sweep.
@@ -247,7 +247,7 @@ class DeviceCode:
     source: str
     kernels: Mapping[str, tuple[DeviceKernel, ...]]
     loops: tuple[str, ...] = ()
-    constants: frozenset[str] = frozenset()
+    constants: tuple[str, ...] = ()
 
     @property
     def has_invariants(self) -> bool:
