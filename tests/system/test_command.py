@@ -142,7 +142,14 @@ def test_doctor_lists_the_environment(tmp_path):
     required = ("C++ compiler", "compile cache", "compiling", "native engine", "ranks", "triad a += s * b")
     assert {states[name] for name in required} == {"found"}
     assert {"CUDA", "NVRTC", "NVML", "OpenCL", "MPI with devices"} <= set(states)
-    without = halocline("doctor", tmp_path, CXX="/nonexistent", PATH="/nonexistent")
+    absent = {"CXX": "/nonexistent", "PATH": "/nonexistent"}
+    cache = {"HALOCLINE_CACHE": str(tmp_path / "cache")}
+    assert halocline("solve poisson --n 8", tmp_path, **cache).returncode == 0
+    without = halocline("doctor", tmp_path, **absent, **cache)
+    assert without.returncode == 0
+    assert "– C++ compiler" in without.stdout
+    assert "compiled code is in the cache" in without.stdout
+    without = halocline("doctor", tmp_path, **absent, HALOCLINE_CACHE=str(tmp_path / "empty"))
     assert without.returncode == 1
     assert "✗ C++ compiler" in without.stdout
     assert "apt-get install g++" in without.stdout

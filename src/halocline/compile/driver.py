@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import logging
 import os
 import shutil
 import subprocess
@@ -26,8 +25,6 @@ from halocline.compile.cxx import FLAGS, Compiler, find_compiler, optimization_l
 from halocline.compile.processor import NATIVE, cpu, levels
 from halocline.compile.targets.cpu import PART, STREAMING, include_folder, number_of_parts
 from halocline.errors import CompileError
-
-log = logging.getLogger("halocline")
 
 MAX_COMPILERS = 8  # maximum number of concurrent compilers, since each uses up to 1 GB
 
@@ -73,23 +70,15 @@ def library_path(source: str, *, streaming: bool = False, target: str = NATIVE) 
     name = f"{content}-{target if target != NATIVE else _digest(cpu())[:16]}"
     try:
         compiler = find_compiler()
-    except CompileError as error:
+    except CompileError:
         names = (name, *(f"{content}-{level}" for level in levels() if target == NATIVE))
         usable = (first_usable(folder, f"{name}-*.so") for name in names)
         library = next(filter(None, usable), None)
         if library is None:
             raise
-        if os.environ.get("CXX"):
-            _warn(f"{error} Until then, runs use the compiled code of the cache.")
         return library
     toolchain = _digest(*compiler.command, compiler.version, *_flags(compiler, target, streaming))[:16]
     return folder / f"{name}-{toolchain}.so"
-
-
-@lru_cache(maxsize=4)
-def _warn(text: str) -> None:
-    """Log a warning once."""
-    log.warning("%s", text)
 
 
 _collections: list[dict[str, None]] = []
