@@ -50,6 +50,19 @@ def test_a_machine_without_a_compiler_runs_what_was_compiled_for_its_level(
     assert capsys.readouterr().out.count("checksum") == 2
 
 
+@pytest.mark.parametrize("name", ["heat", "poisson"])
+def test_compiled_steps_do_not_depend_on_the_number_of_cells(
+    name: str, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert list(compile_for(Problem(name, [12]), [levels()[-1]]))
+    for file in cache.glob("*"):  # of the trial run
+        if f"-{levels()[-1]}-" not in file.name:
+            file.unlink()
+    monkeypatch.setenv("CXX", "/nowhere/c++")
+    assert command(["run", name, "--n", "16", "--steps", "3", "--threads", "2"]) == 0
+    assert "checksum" in capsys.readouterr().out
+
+
 PROGRAM = """
 import sys
 import cuda_standin

@@ -37,7 +37,7 @@ class Interface:
 Interface.__cuda_array_interface__ = None  # type: ignore[attr-defined]
 
 
-def test_arrays_of_numpy_are_not_foreign() -> None:
+def test_arrays_of_numpy_are_not_external() -> None:
     assert not is_external_array(np.zeros(3))
     assert not is_external_array(np.float64(1.0))
     assert not is_external_array([1.0])

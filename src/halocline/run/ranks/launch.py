@@ -298,7 +298,6 @@ _NOISE = re.compile(
     r"|Please see the FAQ page for debugging suggestions"
     r"|Abort\(\d+\) on node .*: application called MPI_Abort"
     r"|\[mpiexec@.*\] (Sending Ctrl-C to processes|Press Ctrl-C again)"
-    r"|\[WARNING\] yaksa: \d+ leaked handle pool objects"  # MPICH 4.0 at the end of a stopped rank
 )
 
 
