@@ -190,3 +190,11 @@ def test_bits_do_not_depend_on_the_compiler(name: str, monkeypatch: pytest.Monke
         monkeypatch.setenv("CXX", compiler)
         assert "clang" in find_compiler().version
         assert [problem(dtype, threads=1) for dtype in bitwise_programs.DTYPES] == expected, compiler
+
+
+def test_the_target_limits_the_length_of_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cxx, "widest_vector", lambda: 256)
+    monkeypatch.setenv(VECTORS, "512")
+    assert cxx.vector_bits("x86-64-v4") == 512
+    with pytest.raises(CompileError, match=r"'512', but x86-64-v3 has vectors of 256 bits at most"):
+        cxx.vector_bits("x86-64-v3")

@@ -121,12 +121,15 @@ def test_a_release_is_a_tagged_commit_with_its_version_in_the_citation(tmp_path)
 def test_versions_of_the_documentation_are_listed_newest_first(tmp_path):
     built, folder = tmp_path / "built", tmp_path / "versions"
     (built / ".doctrees").mkdir(parents=True)
-    for version in ("0.9.0", "main", "0.10.0", "0.10.0rc1"):
+    for version in ("0.9.0", "main", "0.10.0", "0.10.0rc1", "v0.11.0"):
         (built / "index.html").write_text(f"page of {version}")
         done = run("docs_versions.py", built, folder, version)
         assert (done.returncode, done.stderr) == (0, "")
     page = (folder / "index.html").read_text()
-    places = [page.index(f'href="{name}/index.html"') for name in ("0.10.0", "0.10.0rc1", "0.9.0", "main")]
+    places = [
+        page.index(f'href="{name}/index.html"')
+        for name in ("v0.11.0", "0.10.0", "0.10.0rc1", "0.9.0", "main")
+    ]
     assert places == sorted(places)
     assert (folder / "0.9.0" / "index.html").read_text() == "page of 0.9.0"
     assert not (folder / "main" / ".doctrees").exists()
