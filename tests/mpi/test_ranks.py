@@ -17,7 +17,7 @@ from halocline.errors import InputError, RunError
 from halocline.native import native
 from halocline.run.host.mpi_library import kind_of, mpi_library
 from halocline.run.ranks import communicator, mpi
-from halocline.run.ranks.launch import environment, launch, mpiexec, placing
+from halocline.run.ranks.launch import environment, launch, mpiexec, passing, placing
 from halocline.run.ranks.library import launcher
 from hang import HANG
 from launched_scripts import end, script, start
@@ -189,6 +189,14 @@ def test_each_host_of_a_job_has_its_ranks(monkeypatch):
     monkeypatch.setenv("OMP_PROC_BIND", "close")
     assert placing("MPICH", 4, 3, per_node=2) == ["-ppn", "2", "-bind-to", "core:3", "-map-by", "core:3"]
     assert placing("Open MPI", 4, 3, per_node=2)[:2] == ["--map-by", "ppr:2:node:PE=3:OVERSUBSCRIBE"]
+
+
+def test_variables_reach_ranks_on_other_hosts() -> None:
+    """The mpiexec of Open MPI passes named variables to other hosts, and that of MPICH passes all."""
+    variables = {"OMP_NUM_THREADS": "2", "HALOCLINE_MPI": "/opt/libmpi.so.40", "HOME": "/root"}
+    assert passing("Open MPI", variables) == ["-x", "HALOCLINE_MPI", "-x", "OMP_NUM_THREADS"]
+    assert passing("MPICH", variables) == []
+    assert passing(None, variables) == []
 
 
 @pytest.mark.ranks(2)

@@ -15,7 +15,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, TextIO
 
 from halocline.errors import InputError
@@ -42,6 +42,10 @@ HOSTS = (
     *("HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE"),
     *("OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"),
 )
+
+
+# Prefixes of the variables that the mpiexec of Open MPI passes to ranks on other hosts.
+PASSED = ("HALOCLINE_", "OMP_", "GOMP_", "MPI4PY_", "PYTHON", "LD_LIBRARY_PATH")
 
 
 def environment() -> dict[str, str]:
@@ -76,15 +80,27 @@ def run_on_ranks(
     **variables : str
         Additional environment variables of the ranks.
     """
+    variables = environment() | variables
+    passed = passing(kind_of(mpi_library()), variables)
     return subprocess.run(
-        [str(mpiexec()), "-n", str(ranks), sys.executable, *arguments],
+        [str(mpiexec()), *passed, "-n", str(ranks), sys.executable, *arguments],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=timeout,
-        env=environment() | variables,
+        env=variables,
         check=False,
     )
+
+
+def passing(kind: str | None, variables: Mapping[str, str]) -> list[str]:
+    """Return the options of mpiexec that pass environment variables to ranks on other hosts.
+
+    Open MPI needs the name of each variable. Other MPI libraries pass all variables.
+    """
+    if kind != "Open MPI":
+        return []
+    return [text for name in sorted(variables) if name.startswith(PASSED) for text in ("-x", name)]
 
 
 def several_hosts() -> bool:
@@ -189,10 +205,12 @@ def launch(
         os.sched_setaffinity(0, affinity_set)  # this process may be bound to a core
 
     with Ranks() as listener:
+        variables = environment() | {"HALOCLINE_LAUNCH": listener.name, mpi.IO_RANKS: str(io_ranks)}
         child = subprocess.Popen(
             [
                 str(program),
                 *placing(kind, ranks, threads, None if io_ranks else per_node),
+                *passing(kind, variables),
                 "-n",
                 str(ranks),
                 *command,
@@ -200,7 +218,7 @@ def launch(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment() | {"HALOCLINE_LAUNCH": listener.name, mpi.IO_RANKS: str(io_ranks)},
+            env=variables,
             errors="replace",
             text=True,
             process_group=0,  # a Ctrl-C of the terminal reaches the ranks once, through this process
