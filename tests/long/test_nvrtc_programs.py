@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from nvrtc_kernels import ARCHITECTURES, LITERALS, PROGRAMS, STRATEGIES, check
+from nvrtc_kernels import ARCHITECTURES, LITERALS, PROGRAMS, STRATEGIES, check_each
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_program_compiles_with_every_strategy(name: str, record_property: Any) -> None:
-    check(name, [*STRATEGIES, LITERALS], ARCHITECTURES[12], record_property)
+    check_each(name, [*STRATEGIES, LITERALS], ARCHITECTURES[12], record_property)

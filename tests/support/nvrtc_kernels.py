@@ -10,7 +10,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -199,18 +199,65 @@ def version_13(folder: Path) -> Path:
 
 
 def check(name: str, strategies: Sequence[str], architectures: Sequence[str], record: Any) -> None:
-    """Check that NVRTC compiles all kernels without warnings, and that none spills more than allowed."""
+    """Check that NVRTC compiles all kernels without warnings, and that none spills more than allowed.
+
+    The kernels of a program are compiled together, as devices of a run do it.
+    """
+    for strategy, source in _sources_of(name, strategies):
+        for architecture in architectures:
+            _check_code(name, strategy, source, architecture, record)
+
+
+def check_each(name: str, strategies: Sequence[str], architectures: Sequence[str], record: Any) -> None:
+    """Check as `check` does, but compile each kernel by itself, and equal kernels of several strategies once.
+
+    Two thirds of the kernels of all strategies are equal to another one.
+    """
+    for strategy, source in _sources_of(name, strategies):
+        for architecture in architectures:
+            for kernel in each_kernel(source):
+                _check_code(name, strategy, kernel, architecture, record)
+
+
+# The name that a part of a source defines.
+DEFINED = re.compile(
+    r"HC_FUNCTION \w+ (\w+)\(|^typedef .* (\w+);\n|HC_INVARIANTS\((\w+)|HC_TABLE \w+ (\w+)\[", re.MULTILINE
+)
+KERNEL = re.compile(r"^HC_KERNEL.*?^}\n", re.MULTILINE | re.DOTALL)
+
+
+def each_kernel(source: str) -> list[str]:
+    """Return a source for each kernel of a source, with the functions and types that it uses."""
+    first = next(KERNEL.finditer(source)).start()
+    kernels, rest = KERNEL.findall(source), re.sub(r"^//.*\n", "", source[first:], flags=re.MULTILINE)
+    parts = [part for part in re.split(r"\n\n+", KERNEL.sub("\n", rest)) if part.strip()]
+    result = []
+    for kernel in kernels:
+        text = kernel
+        for part in reversed(parts):
+            defined = DEFINED.search(f"{part}\n")
+            assert defined, part[:200]
+            if re.search(rf"\b{defined[defined.lastindex or 0]}\b", text):
+                text = f"{part}\n{text}"
+        result.append(source[:first] + text)
+    return result
+
+
+def _sources_of(name: str, strategies: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the strategies of each program of that name, with the source of its kernels."""
     for texts in sources(name, tuple(strategies)):
-        for strategy, source in texts.items():
-            for architecture in architectures:
-                code = nvrtc.compile_cuda(source, architecture)
-                log = code.with_suffix(".log").read_text().lower()
-                doubts = [line for line in log.splitlines() if "warning" in line or "error" in line]
-                assert [line for line in doubts if "deprecated and may be removed" not in line] == []
-                resources = nvrtc.resources(code)
-                assert len(resources) == len(re.findall(r"^HC_KERNEL", source, re.MULTILINE))
-                for kernel, usage in resources.items():
-                    label = f"{strategy} {architecture} {kernel}"
-                    print(f"{label}: {usage.registers} registers, {usage.spilled} bytes spilled")
-                    record(label, f"{usage.registers} registers, {usage.spilled} bytes spilled")
-                    assert usage.spilled <= may_spill(name, strategy), (name, label)
+        yield from texts.items()
+
+
+def _check_code(name: str, strategy: str, source: str, architecture: str, record: Any) -> None:
+    code = nvrtc.compile_cuda(source, architecture)
+    log = code.with_suffix(".log").read_text().lower()
+    doubts = [line for line in log.splitlines() if "warning" in line or "error" in line]
+    assert [line for line in doubts if "deprecated and may be removed" not in line] == []
+    resources = nvrtc.resources(code)
+    assert len(resources) == len(re.findall(r"^HC_KERNEL", source, re.MULTILINE)) > 0
+    for kernel, usage in resources.items():
+        label = f"{strategy} {architecture} {kernel}"
+        print(f"{label}: {usage.registers} registers, {usage.spilled} bytes spilled")
+        record(label, f"{usage.registers} registers, {usage.spilled} bytes spilled")
+        assert usage.spilled <= may_spill(name, strategy), (name, label)
