@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nvrtc_kernels import ARCHITECTURES, LITERALS, PROGRAMS, STRATEGIES, check_each, version_13
+from nvrtc_kernels import ARCHITECTURES, LITERALS, PROGRAMS, STRATEGIES, check, check_each, version_13
 
 
 @pytest.fixture(autouse=True)
@@ -20,4 +20,5 @@ def newer(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_program_compiles_with_every_strategy(name: str, record_property: Any) -> None:
-    check_each(name, [*STRATEGIES, LITERALS], ARCHITECTURES[13], record_property)
+    check(name, [LITERALS], ARCHITECTURES[13], record_property)  # few kernels are equal to others
+    check_each(name, list(STRATEGIES), ARCHITECTURES[13], record_property)

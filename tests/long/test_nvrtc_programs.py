@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from nvrtc_kernels import ARCHITECTURES, LITERALS, PROGRAMS, STRATEGIES, check_each
+from nvrtc_kernels import ARCHITECTURES, LITERALS, PROGRAMS, STRATEGIES, check, check_each
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_program_compiles_with_every_strategy(name: str, record_property: Any) -> None:
-    check_each(name, [*STRATEGIES, LITERALS], ARCHITECTURES[12], record_property)
+    check(name, [LITERALS], ARCHITECTURES[12], record_property)  # few kernels are equal to others
+    check_each(name, list(STRATEGIES), ARCHITECTURES[12], record_property)

@@ -191,7 +191,7 @@ def test_each_host_of_a_job_has_its_ranks(monkeypatch):
     assert placing("Open MPI", 4, 3, per_node=2)[:2] == ["--map-by", "ppr:2:node:PE=3:OVERSUBSCRIBE"]
 
 
-def test_variables_reach_ranks_on_other_hosts() -> None:
+def test_variables_for_other_hosts_are_options_of_open_mpi() -> None:
     """The mpiexec of Open MPI passes named variables to other hosts, and that of MPICH passes all."""
     variables = {"OMP_NUM_THREADS": "2", "HALOCLINE_MPI": "/opt/libmpi.so.40", "HOME": "/root"}
     assert passing("Open MPI", variables) == ["-x", "HALOCLINE_MPI", "-x", "OMP_NUM_THREADS"]

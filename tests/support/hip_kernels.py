@@ -21,7 +21,7 @@ import pytest
 
 from halocline.compile.targets.source import HIP_OPTIONS, device_headers
 from hang import HANG
-from nvrtc_kernels import sources
+from nvrtc_kernels import each_source
 
 OLDEST = 18  # see native/include/halocline/device.h
 COMPILERS = (
@@ -231,14 +231,13 @@ def check_rounding(code: Code, architecture: str) -> None:
 
 def check(name: str, strategies: Sequence[str], architecture: str, record: Any) -> None:
     """Check that the kernels of a program compile and round as on the host, and record their resources."""
-    for texts in sources(name, tuple(strategies)):
-        for strategy, source in texts.items():
-            code = compile_hip(source, architecture)
-            check_rounding(code, architecture)
-            resources_by_kernel = resources(code)
-            assert len(resources_by_kernel) == len(re.findall(r"^HC_KERNEL", source, re.MULTILINE))
-            for kernel, usage in resources_by_kernel.items():
-                assert usage.wavefront == ARCHITECTURES[architecture]
-                label = f"{strategy} {architecture} {kernel}"
-                record(label, f"{usage.registers} registers, {usage.spilled} spilled")
-                print(f"{label}: {usage.registers} registers, {usage.spilled} spilled")
+    for strategy, source in each_source(name, strategies):
+        code = compile_hip(source, architecture)
+        check_rounding(code, architecture)
+        resources_by_kernel = resources(code)
+        assert len(resources_by_kernel) == len(re.findall(r"^HC_KERNEL", source, re.MULTILINE))
+        for kernel, usage in resources_by_kernel.items():
+            assert usage.wavefront == ARCHITECTURES[architecture]
+            label = f"{strategy} {architecture} {kernel}"
+            record(label, f"{usage.registers} registers, {usage.spilled} spilled")
+            print(f"{label}: {usage.registers} registers, {usage.spilled} spilled")

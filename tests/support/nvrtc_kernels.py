@@ -165,6 +165,12 @@ def sources(name: str, strategies: tuple[str, ...]) -> list[dict[str, str]]:
     return list(by_first_source.values())
 
 
+def each_source(name: str, strategies: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the strategies of each program of that name, with the source of its kernels."""
+    for texts in sources(name, tuple(strategies)):
+        yield from texts.items()
+
+
 def _source(schedule: Schedule, grid: Grid, *, literals: bool) -> str:
     """Return the text that a device of a run compiles, with layouts as literals or as arguments."""
     shape = (256,) * grid.ndim if grid.blocks is None else grid.shape
@@ -203,7 +209,7 @@ def check(name: str, strategies: Sequence[str], architectures: Sequence[str], re
 
     The kernels of a program are compiled together, as devices of a run do it.
     """
-    for strategy, source in _sources_of(name, strategies):
+    for strategy, source in each_source(name, strategies):
         for architecture in architectures:
             _check_code(name, strategy, source, architecture, record)
 
@@ -211,9 +217,9 @@ def check(name: str, strategies: Sequence[str], architectures: Sequence[str], re
 def check_each(name: str, strategies: Sequence[str], architectures: Sequence[str], record: Any) -> None:
     """Check as `check` does, but compile each kernel by itself, and equal kernels of several strategies once.
 
-    Two thirds of the kernels of all strategies are equal to another one.
+    Most kernels do not depend on the strategy.
     """
-    for strategy, source in _sources_of(name, strategies):
+    for strategy, source in each_source(name, strategies):
         for architecture in architectures:
             for kernel in each_kernel(source):
                 _check_code(name, strategy, kernel, architecture, record)
@@ -228,8 +234,10 @@ KERNEL = re.compile(r"^HC_KERNEL.*?^}\n", re.MULTILINE | re.DOTALL)
 
 def each_kernel(source: str) -> list[str]:
     """Return a source for each kernel of a source, with the functions and types that it uses."""
-    first = next(KERNEL.finditer(source)).start()
-    kernels, rest = KERNEL.findall(source), re.sub(r"^//.*\n", "", source[first:], flags=re.MULTILINE)
+    kernels = KERNEL.findall(source)
+    assert len(kernels) == len(re.findall(r"^HC_KERNEL", source, re.MULTILINE)) > 0
+    first = source.index(kernels[0])
+    rest = re.sub(r"^//.*\n", "", source[first:], flags=re.MULTILINE)
     parts = [part for part in re.split(r"\n\n+", KERNEL.sub("\n", rest)) if part.strip()]
     result = []
     for kernel in kernels:
@@ -243,19 +251,13 @@ def each_kernel(source: str) -> list[str]:
     return result
 
 
-def _sources_of(name: str, strategies: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the strategies of each program of that name, with the source of its kernels."""
-    for texts in sources(name, tuple(strategies)):
-        yield from texts.items()
-
-
 def _check_code(name: str, strategy: str, source: str, architecture: str, record: Any) -> None:
     code = nvrtc.compile_cuda(source, architecture)
     log = code.with_suffix(".log").read_text().lower()
     doubts = [line for line in log.splitlines() if "warning" in line or "error" in line]
     assert [line for line in doubts if "deprecated and may be removed" not in line] == []
     resources = nvrtc.resources(code)
-    assert len(resources) == len(re.findall(r"^HC_KERNEL", source, re.MULTILINE)) > 0
+    assert len(resources) == len(re.findall(r"^HC_KERNEL", source, re.MULTILINE))
     for kernel, usage in resources.items():
         label = f"{strategy} {architecture} {kernel}"
         print(f"{label}: {usage.registers} registers, {usage.spilled} bytes spilled")

@@ -42,8 +42,6 @@ HOSTS = (
     *("HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE"),
     *("OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"),
 )
-
-
 # Prefixes of the variables that the mpiexec of Open MPI passes to ranks on other hosts.
 PASSED = ("HALOCLINE_", "OMP_", "GOMP_", "MPI4PY_", "PYTHON", "LD_LIBRARY_PATH")
 
@@ -80,15 +78,15 @@ def run_on_ranks(
     **variables : str
         Additional environment variables of the ranks.
     """
-    variables = environment() | variables
-    passed = passing(kind_of(mpi_library()), variables)
+    of_ranks = environment() | variables
+    options = [*passing(kind_of(mpi_library()), of_ranks), "-n", str(ranks)]
     return subprocess.run(
-        [str(mpiexec()), *passed, "-n", str(ranks), sys.executable, *arguments],
+        [str(mpiexec()), *options, sys.executable, *arguments],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=timeout,
-        env=variables,
+        env=of_ranks,
         check=False,
     )
 
